@@ -1,0 +1,1 @@
+//! The split-learning engine: policy, cut, halves, messages, compression, aggregation.

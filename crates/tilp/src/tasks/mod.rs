@@ -1,0 +1,1 @@
+//! The robots: tabletop manipulation in physics, experts, demonstrations, success.
