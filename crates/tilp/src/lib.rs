@@ -2,6 +2,10 @@
 
 pub mod nn;
 pub mod rng;
+pub mod round;
+pub mod run;
+pub mod snapshot;
 pub mod split;
 pub mod tasks;
 pub mod units;
+pub mod wireless;

@@ -1,0 +1,278 @@
+//! A scenario as it is written: one struct per section, every field required.
+//!
+//! Nothing that changes a result has a default in code; a file may instead name a scenario it
+//! `extends`. Units stand in the field names.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A complete scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Raw {
+    /// Name of the scenario.
+    pub name: String,
+    /// Version: changes whenever a number in here changes.
+    pub version: u32,
+    /// Training rounds T.
+    pub rounds: u64,
+    /// The radio cell.
+    pub cell: Cell,
+    /// Limits of the problem.
+    pub limits: Limits,
+    /// Hardware of the terminals.
+    pub hardware: Hardware,
+    /// The policy.
+    pub model: Model,
+    /// How the policy is trained.
+    pub learning: Learning,
+    /// The robots.
+    pub tasks: Tasks,
+    /// When success is measured, and on how many episodes.
+    pub evaluation: Evaluation,
+    /// Knobs of the allocation methods.
+    pub methods: Methods,
+}
+
+/// The radio cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// Number of terminals N.
+    pub n_terminals: usize,
+    /// Terminals stand at least this far from the base station.
+    pub inner_radius_m: f64,
+    /// Terminals stand at most this far from the base station.
+    pub outer_radius_m: f64,
+    /// Propagation environment of 3GPP TR 38.901.
+    pub environment: Environment,
+    /// Carrier frequency.
+    pub carrier_hz: f64,
+    /// Height of the base station's antenna.
+    pub station_height_m: f64,
+    /// Height of the terminals' antennas.
+    pub terminal_height_m: f64,
+    /// Distance over which shadowing decorrelates to 1/e.
+    pub shadowing_distance_m: f64,
+    /// Whether fading is held during a round or averaged over it.
+    pub fading: Fading,
+    /// Maximum Doppler shift; with `round_interval_s` it sets the correlation of the fading
+    /// between rounds, J0(2 pi f_D dt).
+    pub doppler_hz: f64,
+    /// Time between rounds for the correlation of the fading.
+    pub round_interval_s: f64,
+    /// File with recorded gains in dB instead of a drawn channel; empty for none.
+    pub trace: String,
+    /// Noise power spectral density N_0.
+    pub noise_dbm_per_hz: f64,
+    /// Nominal noise figure of every link.
+    pub noise_figure_db: f64,
+    /// The true noise figure of a link differs from the nominal by up to this much, hidden.
+    pub hidden_noise_figure_db: f64,
+}
+
+/// Propagation environment of 3GPP TR 38.901.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Environment {
+    /// Urban micro, street canyon.
+    UrbanMicro,
+    /// Indoor factory, sparse clutter, low base station.
+    FactorySparseLow,
+    /// Indoor factory, dense clutter, low base station.
+    FactoryDenseLow,
+    /// Indoor factory, sparse clutter, high base station.
+    FactorySparseHigh,
+    /// Indoor factory, dense clutter, high base station.
+    FactoryDenseHigh,
+}
+
+/// Fading within a round (D7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fading {
+    /// One value a round.
+    Held,
+    /// The rate is averaged over Rayleigh fading.
+    Averaged,
+}
+
+/// Limits of the problem.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Per-round deadline.
+    pub deadline_s: f64,
+    /// Total bandwidth.
+    pub bandwidth_hz: f64,
+    /// Largest transmit power of a terminal.
+    pub power_w: f64,
+    /// Largest share of a payload that may be left out.
+    pub compression: f64,
+    /// The latency metric never exceeds this (D3).
+    pub give_up_s: f64,
+    /// What happens to a terminal that misses the deadline (D2).
+    pub late: Late,
+}
+
+/// What happens to a terminal that misses the deadline (D2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// The round closes at the deadline; the terminal contributes nothing.
+    Drop,
+    /// The round waits for everybody.
+    Wait,
+}
+
+/// Hardware of the terminals. Ranges are drawn log-uniformly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hardware {
+    /// Processor frequency g_n.
+    pub clock_hz: f64,
+    /// Nominal operations per cycle nu_n, lowest and highest.
+    pub operations_per_cycle: [f64; 2],
+    /// Nominal energy coefficient kappa_n in J s^2 per operation, lowest and highest.
+    pub energy_coefficient: [f64; 2],
+    /// True values differ from nominal ones by up to this share, hidden.
+    pub hidden_share: f64,
+    /// Share of the terminals whose memory cannot hold the deepest cut (D17).
+    pub short_memory_share: f64,
+    /// Standard deviation of the log-normal error of observed delays and energies (D6).
+    pub measurement_noise: f64,
+}
+
+/// The transformer policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Width of a token.
+    pub width: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Transformer blocks.
+    pub blocks: usize,
+    /// Hidden width of the feed-forward part over `width`.
+    pub mlp_ratio: usize,
+    /// After these blocks adjacent tokens are merged in pairs.
+    pub merge_after: Vec<usize>,
+    /// Admissible cuts: the terminal runs layers 1..=cut. Layer 1 is the embedding.
+    pub cuts: Vec<usize>,
+    /// Base policy to start from: `builtin` or a safetensors file.
+    pub base: String,
+}
+
+/// How the policy is trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Learning {
+    /// Minibatch size K_n.
+    pub batch: usize,
+    /// Learning rate of the server side.
+    pub server_rate: f64,
+    /// Learning rate of the terminal side.
+    pub terminal_rate: f64,
+    /// Momentum of SGD on both sides; 0 is the paper's plain SGD.
+    pub momentum: f64,
+    /// The learning rates fall along a cosine to this share of their start at round T.
+    pub final_rate_share: f64,
+    /// Rounds between aggregations F, for methods that do not set their own.
+    pub aggregate_every: u64,
+    /// Compression operator (D10).
+    pub compressor: Compressor,
+    /// What a payload is billed (D10).
+    pub payload: Payload,
+    /// Whether model exchange is billed (D11).
+    pub sync: Sync,
+}
+
+/// Compression operator (D10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compressor {
+    /// Group-wise quantisation with stochastic rounding.
+    Quantize,
+    /// Largest magnitudes of each sample.
+    TopK,
+    /// Mostly the largest magnitudes, some others at random.
+    RandomTopK,
+}
+
+/// What a payload is billed (D10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payload {
+    /// The bytes that are really encoded, header included.
+    Encoded,
+    /// (1 - q) times the 32-bit activation, as in the paper.
+    Nominal,
+}
+
+/// Whether model exchange is billed (D11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// In time, energy and bytes.
+    Billed,
+    /// Not at all, as in the paper.
+    Free,
+}
+
+/// The robots.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tasks {
+    /// How many of every 50 terminals do each task; dealt out in proportion.
+    pub shares: TaskShares,
+    /// How far the variants of the terminals are spread.
+    pub range: VariantRange,
+    /// Demonstrations per terminal.
+    pub demonstrations: usize,
+    /// Noise put on the expert's motion while it demonstrates.
+    pub demonstration_noise: f64,
+    /// Control steps after which an episode has failed.
+    pub episode_steps: usize,
+    /// Mass added to every payload when success is measured.
+    pub extra_mass_kg: f64,
+}
+
+/// When success is measured, and on how many episodes per terminal (D8).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluation {
+    /// Rounds between calibration measurements E_A.
+    pub calibrate_every: u64,
+    /// Calibration episodes per terminal.
+    pub calibration_episodes: usize,
+    /// Rounds between points of the success curve.
+    pub measure_every: u64,
+    /// Report episodes per terminal.
+    pub report_episodes: usize,
+    /// Final episodes per terminal.
+    pub final_episodes: usize,
+}
+
+/// Knobs of the allocation methods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Methods {
+    /// The cut of methods that do not choose one.
+    pub cut: usize,
+    /// The reference methods `random`, `greedy` and `deficit`.
+    pub reference: Reference,
+}
+
+/// Knobs of the reference methods `random`, `greedy` and `deficit`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// Terminals scheduled per round, at most.
+    pub n_scheduled: usize,
+    /// Fixed compression.
+    pub compression: f64,
+    /// Share of the deadline that a predicted delay may use.
+    pub margin: f64,
+    /// Share of the terminals, the farthest first by gain, that is never scheduled.
+    pub skip_far_share: f64,
+}
