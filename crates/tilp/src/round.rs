@@ -81,7 +81,7 @@ impl SuccessCount {
     }
 }
 
-/// What the base station decides for one terminal: Eq. `action-terminal`.
+/// What the base station decides for one terminal, a_n of the paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalDecision {
     /// x_n: takes part in the round.
@@ -96,7 +96,7 @@ pub struct TerminalDecision {
     pub compression: f64,
 }
 
-/// The decision for a round, one entry per terminal: Eq. `action-system`.
+/// The decision for a round, one entry per terminal, a of the paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// One decision per terminal.
@@ -257,7 +257,7 @@ pub struct TerminalOutcome {
 pub struct Ledger {
     /// One entry per terminal.
     pub terminals: Vec<TerminalLedger>,
-    /// Slowest involved terminal, uncut up to the give-up time: Eq. `sys-TC`.
+    /// Slowest involved terminal, uncut up to the give-up time.
     pub latency: Seconds,
     /// By how much the clock advanced.
     pub duration: Seconds,

@@ -63,6 +63,21 @@ impl Job {
     pub fn air(&self) -> Bytes {
         self.up + self.down + self.sync_down + self.sync_up
     }
+
+    /// The same job with only this share of its bytes exchanged.
+    pub fn part(&self, share: f64) -> Self {
+        let part = |bytes: Bytes| Bytes((bytes.0 as f64 * share).floor() as u64);
+        if share >= 1.0 {
+            return *self;
+        }
+        Self {
+            work: self.work,
+            up: part(self.up),
+            down: part(self.down),
+            sync_down: part(self.sync_down),
+            sync_up: part(self.sync_up),
+        }
+    }
 }
 
 /// What a job costs.

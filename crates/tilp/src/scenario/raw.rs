@@ -223,7 +223,7 @@ pub enum Sync {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tasks {
-    /// How many of every 50 terminals do each task; dealt out in proportion.
+    /// How many terminals do each task, in proportion.
     pub shares: TaskShares,
     /// How far the variants of the terminals are spread.
     pub range: VariantRange,
@@ -235,6 +235,56 @@ pub struct Tasks {
     pub episode_steps: usize,
     /// Mass added to every payload when success is measured.
     pub extra_mass_kg: f64,
+}
+
+/// How many terminals do each task, in proportion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TaskShares {
+    /// Pick a cube up and drop it into a bin.
+    pub bin: u32,
+    /// Set a cube on a raised shelf.
+    pub shelf: u32,
+    /// Set a cube on top of a loose block.
+    pub stack: u32,
+    /// Push a puck along the table to a marked place.
+    pub push: u32,
+    /// Pull a drawer open by its post.
+    pub drawer_open: u32,
+    /// Push a drawer shut.
+    pub drawer_close: u32,
+    /// Press a spring-loaded button.
+    pub button: u32,
+    /// Put a peg into a hole.
+    pub peg: u32,
+}
+
+/// Half the width of the distribution of each parameter of a robot cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VariantRange {
+    /// Middle of the part of the table in use, around the middle of the table.
+    pub centre_m: f32,
+    /// Angle of the camera against the robot.
+    pub yaw_rad: f32,
+    /// Half the edge of the object.
+    pub size_m: f32,
+    /// Mass of the object.
+    pub mass_kg: f32,
+    /// Horizontal offset between the tracked marker and the point of grasp.
+    pub grasp_offset_m: f32,
+    /// Direction of the goal.
+    pub goal_angle_rad: f32,
+    /// Distance of the goal.
+    pub goal_distance_m: f32,
+    /// Height of the shelf.
+    pub shelf_height_m: f32,
+    /// Direction of the drawer.
+    pub axis_rad: f32,
+    /// Factor on the drawer's damping and the button's spring.
+    pub resistance: f32,
+    /// Half the width of the square in which the object starts, fresh in each episode.
+    pub spread_m: f32,
 }
 
 /// When success is measured, and on how many episodes per terminal (D8).
@@ -275,4 +325,44 @@ pub struct Reference {
     pub margin: f64,
     /// Share of the terminals, the farthest first by gain, that is never scheduled.
     pub skip_far_share: f64,
+}
+
+impl TaskShares {
+    /// The shares in the order of the task families.
+    pub fn in_order(&self) -> [u32; 8] {
+        [
+            self.bin,
+            self.shelf,
+            self.stack,
+            self.push,
+            self.drawer_open,
+            self.drawer_close,
+            self.button,
+            self.peg,
+        ]
+    }
+
+    /// Sum of the shares.
+    pub fn total(&self) -> u64 {
+        self.in_order().iter().map(|&share| u64::from(share)).sum()
+    }
+}
+
+impl VariantRange {
+    /// Name, value and largest allowed value of every field.
+    pub fn fields(&self) -> [(&'static str, f32, f64); 11] {
+        [
+            ("centre_m", self.centre_m, 0.15),
+            ("yaw_rad", self.yaw_rad, 3.2),
+            ("size_m", self.size_m, 0.008),
+            ("mass_kg", self.mass_kg, 0.17),
+            ("grasp_offset_m", self.grasp_offset_m, 0.05),
+            ("goal_angle_rad", self.goal_angle_rad, 3.2),
+            ("goal_distance_m", self.goal_distance_m, 0.05),
+            ("shelf_height_m", self.shelf_height_m, 0.05),
+            ("axis_rad", self.axis_rad, 3.2),
+            ("resistance", self.resistance, 0.9),
+            ("spread_m", self.spread_m, 0.08),
+        ]
+    }
 }

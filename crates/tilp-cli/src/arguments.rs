@@ -1,0 +1,164 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    failed on the way
+  2    bad usage or bad input
+  130  stopped by Ctrl-C after the round in progress; a checkpoint was written
+  143  stopped by SIGTERM, likewise
+
+Environment:
+  TILP_CACHE         folder for demonstrations (default: the user's cache folder)
+  RAYON_NUM_THREADS  threads (default: all cores); results do not depend on it";
+
+/// Task-success-oriented planning for federated split learning over a wireless cell.
+#[derive(Parser)]
+#[command(version, about, after_help = EXIT_CODES)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Subcommand)]
+pub enum Verb {
+    /// Train the robots' policy with one method on one scenario
+    #[command(after_help = EXIT_CODES)]
+    Run(Run),
+    /// List, show, check and measure scenarios
+    Scenario(Scenario),
+    /// Make policies
+    Policy(Policy),
+}
+
+/// `tilp run`.
+#[derive(Args)]
+pub struct Run {
+    /// A built-in scenario or a TOML file [default: default]
+    pub scenario: Option<String>,
+    /// The method that decides [default: deficit]
+    #[arg(long)]
+    pub method: Option<String>,
+    /// Seed of the cell, the robots, the data and the training [default: 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Rounds to train instead of the scenario's
+    #[arg(long)]
+    pub rounds: Option<u64>,
+    /// Override a value of the scenario, with a dotted key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// Folder for the results [default: runs/SCENARIO-METHOD-SEED]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Go on with an interrupted run
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "method", "seed", "rounds", "overrides", "out"])]
+    pub resume: Option<PathBuf>,
+    /// Rounds between checkpoints
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing but the result
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// How to print a result.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a person.
+    Text,
+    /// For a program.
+    Json,
+}
+
+/// `tilp scenario`.
+#[derive(Args)]
+pub struct Scenario {
+    /// What to do with scenarios.
+    #[command(subcommand)]
+    pub verb: ScenarioVerb,
+}
+
+/// Verbs of `tilp scenario`.
+#[derive(Subcommand)]
+pub enum ScenarioVerb {
+    /// List the built-in scenarios
+    List {
+        /// How to print the result
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Print a scenario complete and resolved, as TOML
+    Show {
+        /// A built-in scenario or a TOML file
+        name: String,
+        /// Override a value, with a dotted key
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+    },
+    /// Check a scenario file and say what is wrong with it
+    Check {
+        /// A TOML file or a built-in scenario
+        file: String,
+    },
+    /// Print the JSON schema of a scenario
+    Schema,
+    /// Measure a scenario: expert, random robot, base policy, centralised training, radio, memory
+    Health {
+        /// A built-in scenario or a TOML file
+        #[arg(default_value = "default")]
+        name: String,
+        /// Override a value, with a dotted key
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+        /// Seed of the cell and the robots
+        #[arg(long, default_value_t = 1000)]
+        seed: u64,
+        /// Steps of centralised training; 0 leaves it out
+        #[arg(long, default_value_t = 20_000)]
+        steps: usize,
+        /// How to print the result
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Draw one expert episode of every task as a strip of frames, SVG
+    Draw {
+        /// File to write
+        #[arg(long)]
+        out: PathBuf,
+    },
+}
+
+/// `tilp policy`.
+#[derive(Args)]
+pub struct Policy {
+    /// What to do with policies.
+    #[command(subcommand)]
+    pub verb: PolicyVerb,
+}
+
+/// Verbs of `tilp policy`.
+#[derive(Subcommand)]
+pub enum PolicyVerb {
+    /// Train the base policy on a narrow part of the tasks
+    Pretrain {
+        /// The scenario whose model is trained
+        #[arg(default_value = "default")]
+        scenario: String,
+        /// Override a value, with a dotted key
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+        /// File to write
+        #[arg(long)]
+        out: PathBuf,
+    },
+}

@@ -1,0 +1,38 @@
+//! How a command ends when it does not end well.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// A message for a person, in one line, and an exit code.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    /// Bad usage or bad input: exit code 2.
+    pub fn input(message: impl Display) -> Self {
+        Self { code: 2, message: message.to_string() }
+    }
+
+    /// Something went wrong on the way: exit code 1.
+    pub fn failed(message: impl Display) -> Self {
+        Self { code: 1, message: message.to_string() }
+    }
+
+    /// Ended by a signal: exit code 128 + signal.
+    pub fn signal(signal: i32, message: impl Display) -> Self {
+        Self { code: 128 + signal as u8, message: message.to_string() }
+    }
+
+    /// Prints the message and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        if self.code < 128 {
+            eprintln!("error: {}", self.message);
+        } else {
+            eprintln!("{}", self.message);
+        }
+        ExitCode::from(self.code)
+    }
+}

@@ -1,0 +1,37 @@
+//! Ctrl-C and SIGTERM: finish the round, write a checkpoint, say how to resume.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Remembers the first signal that asked to stop.
+#[derive(Clone)]
+pub struct Signals(Arc<AtomicUsize>);
+
+impl Signals {
+    /// Starts listening. A second signal of the same kind ends the program at once.
+    pub fn listen() -> std::io::Result<Self> {
+        let asked = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM] {
+            // Registered first, so that it acts only once the flag below is already set.
+            let again = Arc::clone(&asked);
+            unsafe {
+                signal_hook::low_level::register(signal, move || {
+                    if again.swap(signal as usize, Ordering::SeqCst) == signal as usize {
+                        signal_hook::low_level::exit(128 + signal);
+                    }
+                })?;
+            }
+        }
+        Ok(Self(asked))
+    }
+
+    /// The signal that asked to stop, if one did.
+    pub fn asked(&self) -> Option<i32> {
+        match self.0.load(Ordering::SeqCst) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Methods that decide. Each is one file; none of them can see the world.
+
+mod deficit;
+mod greedy;
+mod problem;
+mod random;
+mod share;
+mod splitfed;
+
+pub use deficit::Deficit;
+pub use greedy::Greedy;
+pub use problem::{Problem, ReferenceKnobs};
+pub use random::Random;
+pub use share::{Demand, equal_finish, minimum_bandwidth};
+pub use splitfed::SplitFed;

@@ -1,0 +1,123 @@
+//! Sizes of the policy per cut, and how exchanges are billed.
+
+use super::Job;
+use crate::split::compress::Compressor;
+use crate::split::message::{Activation, CutGradient, MESSAGE_HEADER_BYTES};
+use crate::split::model::CutProfile;
+use crate::units::{Bytes, Operations};
+
+/// Sizes of the policy: everything a cost depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Samples in a minibatch, K_n.
+    pub batch: usize,
+    /// Values of a label.
+    pub action: usize,
+    /// What a cut after each layer costs; entry `l - 1` is the cut after layer `l`.
+    pub cuts: Vec<CutProfile>,
+}
+
+impl Profile {
+    /// psi(l): values in the activation of one sample at a cut.
+    pub fn activation(&self, cut: usize) -> usize {
+        self.cuts[cut - 1].activation_elements
+    }
+
+    /// K_n phi(l): operations of the terminal on one minibatch.
+    pub fn work(&self, cut: usize) -> Operations {
+        self.cuts[cut - 1].operations * self.batch as f64
+    }
+
+    /// m(l): memory of the terminal.
+    pub fn memory(&self, cut: usize) -> Bytes {
+        self.cuts[cut - 1].memory
+    }
+
+    /// Parameters of layers `from + 1 ..= to`.
+    pub fn parameters(&self, from: usize, to: usize) -> Bytes {
+        let up_to = |layer: usize| if layer == 0 { 0 } else { self.cuts[layer - 1].parameters.0 };
+        Bytes(up_to(to).saturating_sub(up_to(from)))
+    }
+}
+
+/// What a payload is billed (D10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// The bytes that are really encoded, header included.
+    Encoded,
+    /// (1 - q) times the 32-bit activation, as in the paper.
+    Nominal,
+}
+
+/// Whether model exchange is billed (D11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// In time, energy and bytes.
+    Billed,
+    /// Not at all.
+    Free,
+}
+
+/// How exchanges are billed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accounting {
+    /// The compression operator.
+    pub compressor: Compressor,
+    /// What a payload is billed.
+    pub payload: Payload,
+    /// Whether model exchange is billed.
+    pub sync: Sync,
+}
+
+impl Accounting {
+    /// What a terminal has to do that trains at `cut` while it holds `held` current layers and
+    /// delivers its first `deliver` layers for aggregation.
+    pub fn training(
+        &self,
+        profile: &Profile,
+        cut: usize,
+        compression: f64,
+        held: usize,
+        deliver: usize,
+    ) -> Job {
+        let (up, down) = self.exchange(profile, cut, compression);
+        Job {
+            work: profile.work(cut),
+            up,
+            down,
+            sync_down: self.model(profile, held, cut),
+            sync_up: self.model(profile, 0, deliver),
+        }
+    }
+
+    /// What a terminal has to do that only delivers its first `deliver` layers.
+    pub fn delivery(&self, profile: &Profile, deliver: usize) -> Job {
+        Job { sync_up: self.model(profile, 0, deliver), ..Job::default() }
+    }
+
+    /// Bytes of activation up and cut gradient down.
+    fn exchange(&self, profile: &Profile, cut: usize, compression: f64) -> (Bytes, Bytes) {
+        let (elements, samples) = (profile.activation(cut), profile.batch);
+        match self.payload {
+            Payload::Nominal => {
+                let bytes = (4 * elements * samples) as f64 * (1.0 - compression);
+                (Bytes(bytes.round() as u64), Bytes(bytes.round() as u64))
+            }
+            Payload::Encoded => {
+                let (operator, q) = (self.compressor, compression);
+                let up = Activation::n_bytes(operator, elements, profile.action, samples, q);
+                let down = CutGradient::n_bytes(operator, elements, samples, q);
+                (Bytes(up as u64), Bytes(down as u64))
+            }
+        }
+    }
+
+    /// Bytes of layers `from + 1 ..= to`, as billed.
+    fn model(&self, profile: &Profile, from: usize, to: usize) -> Bytes {
+        let parameters = profile.parameters(from, to);
+        if self.sync == Sync::Free || parameters == Bytes(0) {
+            return Bytes(0);
+        }
+        parameters + Bytes(MESSAGE_HEADER_BYTES as u64)
+    }
+}

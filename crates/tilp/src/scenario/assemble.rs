@@ -1,0 +1,446 @@
+//! From a checked scenario to the parts of a run. The only file that names every implementation.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::cache::Cache;
+use super::raw;
+use super::{Scenario, ScenarioError};
+use crate::allocate::{Deficit, Greedy, Problem, Random, ReferenceKnobs, SplitFed};
+use crate::cost::{Accounting, Payload, Profile, Sync};
+use crate::rng::Seed;
+use crate::round::{Allocator, Limits};
+use crate::split::compress::Compressor;
+use crate::split::data::Dataset;
+use crate::split::engine::{Engine, Settings};
+use crate::split::model::{SplitModel, Weights};
+use crate::split::policy::{Architecture, Policy};
+use crate::tasks::{
+    ACTION, Demonstrations, Family, OBSERVATION, TOKENS, Variant, VariantRange, Workcell,
+    demonstrate,
+};
+use crate::units::{Hertz, Seconds, Watts, from_db};
+use crate::wireless::{
+    Environment, Fading, RateModel, Surroundings, Trace, correlation, draw_places,
+    large_scale_gains,
+};
+use crate::world::{
+    Cell, Channel, Fleet, HardwareRange, Late, Radio, RateSchedule, Rates, Schedule, draw_memory,
+    draw_nominal, draw_truth,
+};
+
+/// The policy that comes with the program.
+const BASE: &[u8] = include_bytes!("base.safetensors");
+
+/// How much an error in each part of an action counts: motion in full, the gripper half.
+const LOSS_WEIGHTS: [f32; ACTION] = [1.0, 1.0, 1.0, 0.5];
+
+/// Changes whenever the same scenario and seed give other demonstrations, so that none made by
+/// an older program is taken for a new one.
+const DEMONSTRATIONS_VERSION: u32 = 1;
+
+/// An allocation method by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// The name on the command line and in tables.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// Rounds between aggregations, if the method has its own rule.
+    aggregate_every: Option<u64>,
+    build: fn(Problem, ReferenceKnobs, Seed) -> Box<dyn Allocator>,
+}
+
+/// Every method there is.
+const METHODS: [Method; 4] = [
+    Method {
+        name: "splitfed",
+        about: "everybody, even shares, fixed cut, averaged every round",
+        aggregate_every: Some(1),
+        build: |problem, _, _| Box::new(SplitFed::new(problem)),
+    },
+    Method {
+        name: "random",
+        about: "random terminals that can make the deadline together",
+        aggregate_every: None,
+        build: |problem, knobs, seed| Box::new(Random::new(problem, knobs, seed)),
+    },
+    Method {
+        name: "greedy",
+        about: "best channels first, equal finishing time",
+        aggregate_every: None,
+        build: |problem, knobs, _| Box::new(Greedy::new(problem, knobs)),
+    },
+    Method {
+        name: "deficit",
+        about: "terminals of failing tasks drawn more often, equal finishing time",
+        aggregate_every: None,
+        build: |problem, knobs, seed| Box::new(Deficit::new(problem, knobs, seed)),
+    },
+];
+
+/// Every method there is.
+pub fn methods() -> &'static [Method] {
+    &METHODS
+}
+
+/// The method of that name.
+pub fn method(name: &str) -> Result<Method, ScenarioError> {
+    METHODS.iter().copied().find(|method| method.name == name).ok_or_else(|| {
+        let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+        ScenarioError::Range {
+            field: "method".into(),
+            value: name.into(),
+            expected: format!("one of {}", known.join(", ")),
+            place: "--method".into(),
+        }
+    })
+}
+
+/// The parts of a run.
+pub struct Parts {
+    /// The physical world.
+    pub world: Cell,
+    /// The method.
+    pub allocator: Box<dyn Allocator>,
+    /// The limits of the problem.
+    pub limits: Limits,
+}
+
+/// Puts a run together. `progress` hears how many terminals' demonstrations are made.
+pub fn assemble(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<Parts, ScenarioError> {
+    let raw = &scenario.raw;
+    let seed = Seed::new(seed);
+    let (policy, base) = policy(scenario)?;
+    let profile = profile(raw, &policy);
+    let limits = limits(raw);
+    let range = hardware_range(raw);
+    let n_terminals = raw.cell.n_terminals;
+    let nominal = draw_nominal(n_terminals, &range, seed.named("hardware"));
+    let short = raw.hardware.short_memory_share;
+    let radio = Radio {
+        limits: limits.clone(),
+        accounting: accounting(raw),
+        channel: channel(scenario, seed)?,
+        truth: draw_truth(&nominal, &range, seed.named("hardware")),
+        memory: draw_memory(n_terminals, short, &profile, &limits.cuts, seed.named("hardware")),
+        rate_model: rate_model(raw),
+        late: match raw.limits.late {
+            raw::Late::Drop => Late::Drop,
+            raw::Late::Wait => Late::Wait,
+        },
+        give_up: Seconds(raw.limits.give_up_s),
+        profile: profile.clone(),
+    };
+    let variants = draw_fleet(raw, seed.named("fleet"));
+    let demonstrations = demonstrations(raw, &variants, seed.named("demonstrations"), cache, progress);
+    let fleet = fleet(raw, variants, seed.named("episodes"));
+    let engine = engine(raw, policy, &base, &demonstrations, seed.named("engine"));
+    let problem = Problem {
+        limits: limits.clone(),
+        profile,
+        accounting: accounting(raw),
+        hardware: nominal,
+        rate_model: rate_model(raw),
+        cut: raw.methods.cut,
+    };
+    let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
+    let noise = raw.hardware.measurement_noise;
+    let world = Cell::new(radio, engine, fleet, rates(raw), every, noise, seed.named("world"));
+    let allocator = (method.build)(problem, knobs(raw), seed.named("allocator"));
+    Ok(Parts { world, allocator, limits })
+}
+
+fn limits(raw: &raw::Raw) -> Limits {
+    Limits {
+        deadline: Seconds(raw.limits.deadline_s),
+        bandwidth: Hertz(raw.limits.bandwidth_hz),
+        power: Watts(raw.limits.power_w),
+        compression: raw.limits.compression,
+        cuts: raw.model.cuts.clone(),
+    }
+}
+
+fn knobs(raw: &raw::Raw) -> ReferenceKnobs {
+    let reference = &raw.methods.reference;
+    ReferenceKnobs {
+        n_scheduled: reference.n_scheduled,
+        compression: reference.compression,
+        margin: reference.margin,
+        skip_far_share: reference.skip_far_share,
+    }
+}
+
+fn rate_model(raw: &raw::Raw) -> RateModel {
+    match raw.cell.fading {
+        raw::Fading::Held => RateModel::Held,
+        raw::Fading::Averaged => RateModel::Averaged,
+    }
+}
+
+fn accounting(raw: &raw::Raw) -> Accounting {
+    Accounting {
+        compressor: compressor(raw),
+        payload: match raw.learning.payload {
+            raw::Payload::Encoded => Payload::Encoded,
+            raw::Payload::Nominal => Payload::Nominal,
+        },
+        sync: match raw.learning.sync {
+            raw::Sync::Billed => Sync::Billed,
+            raw::Sync::Free => Sync::Free,
+        },
+    }
+}
+
+fn compressor(raw: &raw::Raw) -> Compressor {
+    match raw.learning.compressor {
+        raw::Compressor::Quantize => Compressor::Quantize,
+        raw::Compressor::TopK => Compressor::TopK,
+        raw::Compressor::RandomTopK => Compressor::RandomTopK,
+    }
+}
+
+fn hardware_range(raw: &raw::Raw) -> HardwareRange {
+    // dBm to W: 30 dB less.
+    let noise_db = raw.cell.noise_dbm_per_hz - 30.0 + raw.cell.noise_figure_db;
+    HardwareRange {
+        clock: Hertz(raw.hardware.clock_hz),
+        operations_per_cycle: raw.hardware.operations_per_cycle,
+        energy_coefficient: raw.hardware.energy_coefficient,
+        hidden_share: raw.hardware.hidden_share,
+        noise_w_per_hz: from_db(noise_db),
+        hidden_noise_figure_db: raw.cell.hidden_noise_figure_db,
+    }
+}
+
+fn rates(raw: &raw::Raw) -> RateSchedule {
+    let learning = &raw.learning;
+    RateSchedule {
+        start: Rates {
+            server: learning.server_rate as f32,
+            terminal: learning.terminal_rate as f32,
+        },
+        final_share: learning.final_rate_share,
+        rounds: raw.rounds,
+    }
+}
+
+fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
+    let cell = &scenario.raw.cell;
+    if !cell.trace.is_empty() {
+        return recorded(scenario, &scenario.folder.join(&cell.trace));
+    }
+    let places = draw_places(
+        cell.n_terminals,
+        cell.inner_radius_m,
+        cell.outer_radius_m,
+        seed.named("places"),
+    );
+    let around = Surroundings {
+        environment: match cell.environment {
+            raw::Environment::UrbanMicro => Environment::UrbanMicro,
+            raw::Environment::FactorySparseLow => Environment::FactorySparseLow,
+            raw::Environment::FactoryDenseLow => Environment::FactoryDenseLow,
+            raw::Environment::FactorySparseHigh => Environment::FactorySparseHigh,
+            raw::Environment::FactoryDenseHigh => Environment::FactoryDenseHigh,
+        },
+        carrier: Hertz(cell.carrier_hz),
+        station_height_m: cell.station_height_m,
+        terminal_height_m: cell.terminal_height_m,
+        shadowing_distance_m: cell.shadowing_distance_m,
+    };
+    let gains = large_scale_gains(&places, &around, seed.named("gains"));
+    let rho = correlation(cell.doppler_hz, cell.round_interval_s);
+    let fading = Fading::new(cell.n_terminals, rho, seed.named("fading"));
+    Ok(Channel::Drawn { gains, fading })
+}
+
+fn recorded(scenario: &Scenario, path: &Path) -> Result<Channel, ScenarioError> {
+    let wrong = |reason: String| ScenarioError::Field {
+        field: "cell.trace".into(),
+        reason: format!("{}: {reason}", path.display()),
+        place: scenario.place.clone(),
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let trace = Trace::parse(&text, scenario.raw.cell.n_terminals);
+    Ok(Channel::Recorded(trace.map_err(|error| wrong(error.to_string()))?))
+}
+
+/// The policy that a scenario asks for.
+pub(super) fn architecture(raw: &raw::Raw) -> Architecture {
+    Architecture {
+        tokens: TOKENS.to_vec(),
+        width: raw.model.width,
+        heads: raw.model.heads,
+        blocks: raw.model.blocks,
+        hidden_ratio: raw.model.mlp_ratio,
+        merge_after: raw.model.merge_after.clone(),
+        actions: ACTION,
+        loss_weights: LOSS_WEIGHTS.to_vec(),
+        cuts: raw.model.cuts.clone(),
+    }
+}
+
+pub(super) fn untrained(scenario: &Scenario) -> Result<Policy, ScenarioError> {
+    Policy::new(architecture(&scenario.raw)).map_err(|error| ScenarioError::Range {
+        field: format!("model.{}", error.field),
+        value: error.value.clone(),
+        expected: error.expected.clone(),
+        place: scenario.place.clone(),
+    })
+}
+
+fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
+    let policy = untrained(scenario)?;
+    let name = &scenario.raw.model.base;
+    let wrong = |reason: String| ScenarioError::Field {
+        field: "model.base".into(),
+        reason: format!("`{name}`: {reason}"),
+        place: scenario.place.clone(),
+    };
+    let read = |path: &str| std::fs::read(scenario.folder.join(path));
+    let bytes = match name.as_str() {
+        "builtin" => BASE.to_vec(),
+        path => read(path).map_err(|error| wrong(error.to_string()))?,
+    };
+    let weights = policy.weights_from(&bytes).map_err(|error| wrong(error.to_string()))?;
+    Ok((policy, weights))
+}
+
+fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+    let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
+    let cut = |layer: usize| policy.profile(layer, batch, momentum);
+    Profile { batch, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
+}
+
+/// The variants of the terminals: tasks dealt out in proportion and shuffled.
+fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
+    use rand::seq::SliceRandom;
+    let range = variant_range(&raw.tasks.range);
+    let mut tasks = deal(&raw.tasks.shares.in_order(), raw.cell.n_terminals);
+    tasks.shuffle(&mut seed.stream("tasks"));
+    let draw = |(n, task): (usize, usize)| {
+        Variant::draw(Family::ALL[task], &range, &mut seed.named("variant").at(n as u64).rng())
+    };
+    tasks.into_iter().enumerate().map(draw).collect()
+}
+
+/// `total` items dealt to kinds in proportion to `shares`, largest remainders first.
+fn deal(shares: &[u32], total: usize) -> Vec<usize> {
+    let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
+    let exact: Vec<f64> =
+        shares.iter().map(|&share| f64::from(share) / sum * total as f64).collect();
+    let mut counts: Vec<usize> = exact.iter().map(|share| share.floor() as usize).collect();
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()).then(a.cmp(&b)));
+    let missing = total - counts.iter().sum::<usize>();
+    order.iter().cycle().take(missing).for_each(|&kind| counts[kind] += 1);
+    counts.iter().enumerate().flat_map(|(kind, &count)| std::iter::repeat_n(kind, count)).collect()
+}
+
+pub(super) fn variant_range(range: &raw::VariantRange) -> VariantRange {
+    VariantRange {
+        centre: range.centre_m,
+        yaw: range.yaw_rad,
+        size: range.size_m,
+        mass: range.mass_kg,
+        grasp_offset: range.grasp_offset_m,
+        goal_angle: range.goal_angle_rad,
+        goal_distance: range.goal_distance_m,
+        shelf_height: range.shelf_height_m,
+        axis: range.axis_rad,
+        resistance: range.resistance,
+        spread: range.spread_m,
+    }
+}
+
+/// Demonstrations of every terminal, from the cache if they are there.
+fn demonstrations(
+    raw: &raw::Raw,
+    variants: &[Variant],
+    seed: Seed,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Vec<Demonstrations> {
+    let (count, noise) = (raw.tasks.demonstrations, raw.tasks.demonstration_noise as f32);
+    let key = format!("{DEMONSTRATIONS_VERSION} {count} {noise} {seed:?} {variants:?}");
+    if let Some(sets) = cache.and_then(|cache| cache.read(&key, variants.len())) {
+        return sets;
+    }
+    let mut sets = Vec::with_capacity(variants.len());
+    for (n, variant) in variants.iter().enumerate() {
+        progress(n, variants.len());
+        let cell = Workcell::new(variant.clone());
+        sets.push(demonstrate(&cell, count, noise, seed.at(n as u64)));
+    }
+    progress(variants.len(), variants.len());
+    // A cache that cannot be written costs time, never a run.
+    if let Some(cache) = cache {
+        let _ = cache.write(&key, &sets);
+    }
+    sets
+}
+
+fn fleet(raw: &raw::Raw, variants: Vec<Variant>, seed: Seed) -> Fleet {
+    let extra = raw.tasks.extra_mass_kg as f32;
+    let evaluation = &raw.evaluation;
+    let cells =
+        variants.into_iter().map(|variant| Workcell::new(variant.with_extra_mass(extra))).collect();
+    let schedule = Schedule {
+        calibrate_every: evaluation.calibrate_every,
+        calibration_episodes: evaluation.calibration_episodes,
+        measure_every: evaluation.measure_every,
+        report_episodes: evaluation.report_episodes,
+        final_episodes: evaluation.final_episodes,
+        episode_steps: raw.tasks.episode_steps,
+    };
+    Fleet { cells, schedule, seed }
+}
+
+fn engine(
+    raw: &raw::Raw,
+    policy: Policy,
+    base: &Weights,
+    demonstrations: &[Demonstrations],
+    seed: Seed,
+) -> Engine<Policy> {
+    let settings = Settings {
+        seed,
+        samples: raw.learning.batch,
+        server_rate: raw.learning.server_rate as f32,
+        client_rate: raw.learning.terminal_rate as f32,
+        momentum: raw.learning.momentum as f32,
+        compressor: compressor(raw),
+    };
+    let data: Vec<Arc<Dataset>> =
+        demonstrations.iter().map(|set| Arc::new(dataset(set))).collect();
+    Engine::new(Arc::new(policy), settings, base, &data)
+}
+
+pub(super) fn dataset(demonstrations: &Demonstrations) -> Dataset {
+    let mut dataset = Dataset::new(OBSERVATION, ACTION);
+    let rows = demonstrations.observations.chunks(OBSERVATION);
+    for (observation, action) in rows.zip(demonstrations.actions.chunks(ACTION)) {
+        dataset.push(observation, action);
+    }
+    dataset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_dealt_out_in_proportion() {
+        assert_eq!(deal(&[1, 1], 4), [0, 0, 1, 1]);
+        assert_eq!(deal(&[3, 0, 1], 4), [0, 0, 0, 2]);
+        assert_eq!(deal(&[1, 1, 1], 4), [0, 0, 1, 2]);
+        assert_eq!(deal(&[5, 2], 1), [0]);
+    }
+}

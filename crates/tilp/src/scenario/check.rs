@@ -1,0 +1,173 @@
+//! Checks every number of a scenario against its range, once, so that the core cannot fail later.
+
+use std::fmt::Display;
+
+use super::load::{Loaded, ScenarioError};
+use super::raw::Raw;
+
+/// Refuses a scenario with a value out of range; the message names field, value and expectation.
+pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
+    let checker = Checker { place: &loaded.place };
+    let raw = &loaded.raw;
+    checker.at_least("rounds", raw.rounds, 1)?;
+    cell(&checker, raw)?;
+    limits(&checker, raw)?;
+    hardware(&checker, raw)?;
+    model(&checker, raw)?;
+    learning(&checker, raw)?;
+    tasks(&checker, raw)?;
+    evaluation(&checker, raw)?;
+    methods(&checker, raw)
+}
+
+fn cell(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let cell = &raw.cell;
+    checker.within("cell.n_terminals", cell.n_terminals as u64, 1, 10_000)?;
+    checker.between("cell.inner_radius_m", cell.inner_radius_m, 0.0, 1e5)?;
+    checker.between("cell.outer_radius_m", cell.outer_radius_m, cell.inner_radius_m, 1e5)?;
+    checker.between("cell.carrier_hz", cell.carrier_hz, 0.5e9, 100e9)?;
+    checker.between("cell.station_height_m", cell.station_height_m, 0.1, 500.0)?;
+    checker.between("cell.terminal_height_m", cell.terminal_height_m, 0.1, 100.0)?;
+    checker.between("cell.shadowing_distance_m", cell.shadowing_distance_m, 1e-3, 1e4)?;
+    checker.between("cell.doppler_hz", cell.doppler_hz, 0.0, 1e4)?;
+    checker.between("cell.round_interval_s", cell.round_interval_s, 0.0, 1e6)?;
+    checker.between("cell.noise_dbm_per_hz", cell.noise_dbm_per_hz, -250.0, 0.0)?;
+    checker.between("cell.noise_figure_db", cell.noise_figure_db, 0.0, 50.0)?;
+    checker.between("cell.hidden_noise_figure_db", cell.hidden_noise_figure_db, 0.0, 20.0)
+}
+
+fn limits(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let limits = &raw.limits;
+    checker.between("limits.deadline_s", limits.deadline_s, 1e-6, 1e6)?;
+    checker.between("limits.bandwidth_hz", limits.bandwidth_hz, 1.0, 1e12)?;
+    checker.between("limits.power_w", limits.power_w, 1e-9, 1e3)?;
+    checker.between("limits.compression", limits.compression, 0.0, 0.99)?;
+    checker.between("limits.give_up_s", limits.give_up_s, limits.deadline_s, 1e9)
+}
+
+fn hardware(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let hardware = &raw.hardware;
+    checker.between("hardware.clock_hz", hardware.clock_hz, 1e3, 1e12)?;
+    checker.range("hardware.operations_per_cycle", hardware.operations_per_cycle, 1e-6, 1e6)?;
+    checker.range("hardware.energy_coefficient", hardware.energy_coefficient, 0.0, 1e-15)?;
+    checker.between("hardware.hidden_share", hardware.hidden_share, 0.0, 10.0)?;
+    checker.between("hardware.short_memory_share", hardware.short_memory_share, 0.0, 1.0)?;
+    checker.between("hardware.measurement_noise", hardware.measurement_noise, 0.0, 1.0)
+}
+
+fn model(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let model = &raw.model;
+    checker.within("model.width", model.width as u64, 4, 4096)?;
+    checker.within("model.heads", model.heads as u64, 1, 64)?;
+    if model.width % model.heads != 0 {
+        return Err(checker.wrong("model.heads", model.heads, "a divisor of model.width"));
+    }
+    checker.within("model.blocks", model.blocks as u64, 1, 64)?;
+    checker.within("model.mlp_ratio", model.mlp_ratio as u64, 1, 16)?;
+    for &block in &model.merge_after {
+        checker.within("model.merge_after", block as u64, 1, model.blocks as u64 - 1)?;
+    }
+    let ascending = model.cuts.windows(2).all(|pair| pair[0] < pair[1]);
+    let inside = model.cuts.iter().all(|cut| (1..=model.blocks + 1).contains(cut));
+    if model.cuts.is_empty() || !ascending || !inside {
+        let expected = format!("ascending layers of 1..={}", model.blocks + 1);
+        return Err(checker.wrong("model.cuts", format!("{:?}", model.cuts), &expected));
+    }
+    Ok(())
+}
+
+fn learning(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let learning = &raw.learning;
+    checker.within("learning.batch", learning.batch as u64, 1, 4096)?;
+    checker.between("learning.server_rate", learning.server_rate, 0.0, 100.0)?;
+    checker.between("learning.terminal_rate", learning.terminal_rate, 0.0, 100.0)?;
+    checker.between("learning.momentum", learning.momentum, 0.0, 0.999)?;
+    checker.between("learning.final_rate_share", learning.final_rate_share, 0.0, 1.0)?;
+    checker.at_least("learning.aggregate_every", learning.aggregate_every, 1)
+}
+
+fn tasks(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let tasks = &raw.tasks;
+    if tasks.shares.total() == 0 {
+        return Err(checker.wrong("tasks.shares", "all zero", "at least one task"));
+    }
+    for (name, value, most) in tasks.range.fields() {
+        checker.between(&format!("tasks.range.{name}"), f64::from(value), 0.0, most)?;
+    }
+    checker.within("tasks.demonstrations", tasks.demonstrations as u64, 1, 10_000)?;
+    checker.between("tasks.demonstration_noise", tasks.demonstration_noise, 0.0, 2.0)?;
+    checker.within("tasks.episode_steps", tasks.episode_steps as u64, 1, 10_000)?;
+    checker.between("tasks.extra_mass_kg", tasks.extra_mass_kg, 0.0, 100.0)
+}
+
+fn evaluation(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let evaluation = &raw.evaluation;
+    checker.at_least("evaluation.calibrate_every", evaluation.calibrate_every, 1)?;
+    checker.at_least("evaluation.measure_every", evaluation.measure_every, 1)?;
+    let counts = [
+        ("calibration_episodes", evaluation.calibration_episodes),
+        ("report_episodes", evaluation.report_episodes),
+        ("final_episodes", evaluation.final_episodes),
+    ];
+    for (name, count) in counts {
+        checker.within(&format!("evaluation.{name}"), count as u64, 1, 1000)?;
+    }
+    Ok(())
+}
+
+fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let reference = &raw.methods.reference;
+    if !raw.model.cuts.contains(&raw.methods.cut) {
+        let expected = format!("one of model.cuts {:?}", raw.model.cuts);
+        return Err(checker.wrong("methods.cut", raw.methods.cut, &expected));
+    }
+    checker.at_least("methods.reference.n_scheduled", reference.n_scheduled as u64, 1)?;
+    let most = raw.limits.compression;
+    checker.between("methods.reference.compression", reference.compression, 0.0, most)?;
+    checker.between("methods.reference.margin", reference.margin, 0.01, 1.0)?;
+    checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)
+}
+
+struct Checker<'a> {
+    place: &'a str,
+}
+
+impl Checker<'_> {
+    fn wrong(&self, field: &str, value: impl Display, expected: &str) -> ScenarioError {
+        ScenarioError::Range {
+            field: field.to_owned(),
+            value: value.to_string(),
+            expected: expected.to_owned(),
+            place: self.place.to_owned(),
+        }
+    }
+
+    fn at_least(&self, field: &str, value: u64, least: u64) -> Result<(), ScenarioError> {
+        if value >= least {
+            return Ok(());
+        }
+        Err(self.wrong(field, value, &format!("at least {least}")))
+    }
+
+    fn within(&self, field: &str, value: u64, least: u64, most: u64) -> Result<(), ScenarioError> {
+        if (least..=most).contains(&value) {
+            return Ok(());
+        }
+        Err(self.wrong(field, value, &format!("{least} to {most}")))
+    }
+
+    fn between(&self, field: &str, value: f64, least: f64, most: f64) -> Result<(), ScenarioError> {
+        if value >= least && value <= most {
+            return Ok(());
+        }
+        Err(self.wrong(field, value, &format!("{least} to {most}")))
+    }
+
+    fn range(&self, field: &str, ends: [f64; 2], least: f64, most: f64) -> Result<(), ScenarioError> {
+        if ends[0] > least && ends[0] <= ends[1] && ends[1] <= most {
+            return Ok(());
+        }
+        let expected = format!("two ascending values, above {least}, up to {most}");
+        Err(self.wrong(field, format!("{ends:?}"), &expected))
+    }
+}

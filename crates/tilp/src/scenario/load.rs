@@ -1,0 +1,218 @@
+//! From a name or a file to a complete scenario: extend, override, parse.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::raw::Raw;
+
+/// The scenarios that come with the program: name and text.
+pub const BUILTIN: [(&str, &str); 4] = [
+    ("default", include_str!("../../../../configs/default.toml")),
+    ("quick", include_str!("../../../../configs/quick.toml")),
+    ("scarce", include_str!("../../../../configs/scarce.toml")),
+    ("tiny", include_str!("../../../../configs/tiny.toml")),
+];
+
+/// What is wrong with a scenario. Each message is one line: field, value, expected, where.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// Neither a built-in name nor a file.
+    #[error("scenario `{name}` is neither a file nor one of {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The built-in names.
+        known: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read scenario {path}: {reason}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The text is not TOML.
+    #[error("{place}, line {line}: {reason}")]
+    Syntax {
+        /// File or built-in.
+        place: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What the parser says.
+        reason: String,
+    },
+    /// A field is unknown, missing or of the wrong type.
+    #[error("{field}: {reason} (in {place})")]
+    Field {
+        /// Dotted path of the field.
+        field: String,
+        /// What is wrong.
+        reason: String,
+        /// File, built-in or `--set`.
+        place: String,
+    },
+    /// A value is outside its range.
+    #[error("{field} = {value}, expected {expected} (in {place})")]
+    Range {
+        /// Dotted path of the field.
+        field: String,
+        /// Its value.
+        value: String,
+        /// What was expected.
+        expected: String,
+        /// File, built-in or `--set`.
+        place: String,
+    },
+}
+
+/// A scenario before it is checked, and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The complete scenario.
+    pub raw: Raw,
+    /// File or built-in, for messages.
+    pub place: String,
+    /// Folder against which paths inside the scenario are read.
+    pub folder: PathBuf,
+}
+
+/// Loads a built-in name or a file, and applies `key=value` overrides with dotted keys.
+pub fn load(name: &str, overrides: &[String]) -> Result<Loaded, ScenarioError> {
+    let (mut table, place, folder) = resolve(name, 0)?;
+    for text in overrides {
+        apply_override(&mut table, text)?;
+    }
+    let place =
+        if overrides.is_empty() { place } else { format!("{place} with {}", overrides.join(", ")) };
+    let raw = parse(table, &place)?;
+    Ok(Loaded { raw, place, folder })
+}
+
+/// The table of a scenario with everything it extends merged in.
+fn resolve(name: &str, depth: usize) -> Result<(Table, String, PathBuf), ScenarioError> {
+    let (text, place, folder) = read(name)?;
+    let mut table = parse_table(&text, &place)?;
+    let Some(base) = table.remove("extends") else { return Ok((table, place, folder)) };
+    let wrong = |reason: &str| ScenarioError::Field {
+        field: "extends".into(),
+        reason: reason.into(),
+        place: place.clone(),
+    };
+    let base = base.as_str().ok_or_else(|| wrong("expected the name of a scenario or a file"))?;
+    if depth >= 8 {
+        return Err(wrong("more than 8 scenarios extend each other"));
+    }
+    let beside = folder.join(base);
+    let base = if beside.is_file() { beside.display().to_string() } else { base.to_owned() };
+    let (mut merged, ..) = resolve(&base, depth + 1)?;
+    merge(&mut merged, table);
+    Ok((merged, place, folder))
+}
+
+fn read(name: &str) -> Result<(String, String, PathBuf), ScenarioError> {
+    if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+        return Ok(((*text).to_owned(), format!("built-in `{name}`"), PathBuf::from(".")));
+    }
+    let path = Path::new(name);
+    if !path.exists() && !name.contains('/') && !name.ends_with(".toml") {
+        let known: Vec<&str> = BUILTIN.iter().map(|(builtin, _)| *builtin).collect();
+        return Err(ScenarioError::Unknown { name: name.to_owned(), known: known.join(", ") });
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| ScenarioError::Unreadable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    Ok((text, name.to_owned(), folder))
+}
+
+fn parse_table(text: &str, place: &str) -> Result<Table, ScenarioError> {
+    text.parse::<Table>().map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start).min(text.len());
+        ScenarioError::Syntax {
+            place: place.to_owned(),
+            line: text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1,
+            reason: one_line(error.message()),
+        }
+    })
+}
+
+/// Values of `over` replace those of `base`; tables are merged.
+fn merge(base: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(table)) => merge(inner, table),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Applies `a.b.c=value`. The value is read as TOML; what is no TOML value is taken as text.
+fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
+    let wrong = |field: &str, reason: String| ScenarioError::Field {
+        field: field.to_owned(),
+        reason,
+        place: "--set".into(),
+    };
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| wrong(text, "expected key=value with a dotted key".into()))?;
+    let key = key.trim();
+    let value = format!("value = {value}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| Value::String(value.trim().to_owned()));
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().unwrap_or_default();
+    let mut section = table;
+    for part in parts {
+        section = section
+            .get_mut(part)
+            .and_then(Value::as_table_mut)
+            .ok_or_else(|| wrong(key, format!("there is no section `{part}`")))?;
+    }
+    let old = section.get(last).ok_or_else(|| wrong(key, "there is no such field".into()))?;
+    // `--set x=1` for a field that holds 1.0 means 1.0.
+    let value = match (old, value) {
+        (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
+        (_, value) => value,
+    };
+    section.insert(last.to_owned(), value);
+    Ok(())
+}
+
+fn parse(table: Table, place: &str) -> Result<Raw, ScenarioError> {
+    serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|error| {
+        let field = error.path().to_string();
+        let value = lookup(&table, &field).map(|value| format!("{} is wrong: ", compact(value)));
+        ScenarioError::Field {
+            field: if field == "." { "scenario".into() } else { field },
+            reason: format!("{}{}", value.unwrap_or_default(), one_line(error.inner().message())),
+            place: place.to_owned(),
+        }
+    })
+}
+
+/// The value at a dotted path, if it is not a table.
+fn lookup<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    let mut value = None;
+    let mut section = Some(table);
+    for part in path.split('.') {
+        value = section?.get(part);
+        section = value.and_then(Value::as_table);
+    }
+    value.filter(|value| !value.is_table())
+}
+
+fn compact(value: &Value) -> String {
+    one_line(&value.to_string())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

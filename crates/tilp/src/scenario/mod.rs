@@ -1,0 +1,71 @@
+//! Scenarios: written, loaded, checked, and turned into the parts of a run.
+
+mod assemble;
+mod cache;
+mod check;
+mod load;
+mod raw;
+
+pub use assemble::{Method, Parts, assemble, method, methods};
+pub use cache::{Cache, CacheError};
+pub use load::{BUILTIN, ScenarioError};
+
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+
+use load::Loaded;
+use raw::Raw;
+
+/// A complete, checked scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    raw: Raw,
+    place: String,
+    folder: PathBuf,
+}
+
+impl Scenario {
+    /// Loads a built-in name or a file, applies `key=value` overrides, checks every value.
+    pub fn load(name: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
+        let loaded = load::load(name, overrides)?;
+        check::check(&loaded)?;
+        let Loaded { raw, place, folder } = loaded;
+        Ok(Self { raw, place, folder })
+    }
+
+    /// Name of the scenario.
+    pub fn name(&self) -> &str {
+        &self.raw.name
+    }
+
+    /// Version of the scenario.
+    pub fn version(&self) -> u32 {
+        self.raw.version
+    }
+
+    /// Training rounds T.
+    pub fn rounds(&self) -> u64 {
+        self.raw.rounds
+    }
+
+    /// Number of terminals N.
+    pub fn n_terminals(&self) -> usize {
+        self.raw.cell.n_terminals
+    }
+
+    /// The complete scenario as TOML: loading it gives the same scenario.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.raw).expect("a checked scenario is plain data")
+    }
+
+    /// SHA-256 of the complete scenario, in hexadecimal.
+    pub fn hash(&self) -> String {
+        let digest = Sha256::digest(self.to_toml().as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// JSON schema of a complete scenario.
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(Raw).to_value()
+    }
+}

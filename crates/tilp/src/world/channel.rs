@@ -1,0 +1,42 @@
+//! Where the channel of a round comes from: drawn, or recorded.
+
+use crate::units::Gain;
+use crate::wireless::{Fading, Trace};
+
+/// A source of channels.
+pub enum Channel {
+    /// Large-scale gains and an auto-regressive fading process.
+    Drawn {
+        /// G_n.
+        gains: Vec<Gain>,
+        /// H_n of the current round.
+        fading: Fading,
+    },
+    /// A recorded channel.
+    Recorded(Trace),
+}
+
+impl Channel {
+    /// Large-scale gain of every terminal.
+    pub fn gains(&self) -> &[Gain] {
+        match self {
+            Self::Drawn { gains, .. } => gains,
+            Self::Recorded(trace) => trace.gains(),
+        }
+    }
+
+    /// Fading power of a terminal in the given round, which must be the current one.
+    pub fn fading_power(&self, n: usize, round: u64) -> f64 {
+        match self {
+            Self::Drawn { fading, .. } => fading.values()[n].power(),
+            Self::Recorded(trace) => trace.fading_powers(round)[n],
+        }
+    }
+
+    /// Moves on to the next round.
+    pub fn advance(&mut self) {
+        if let Self::Drawn { fading, .. } = self {
+            fading.advance();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The robots of a cell, and when their success is measured.
+
+use crate::rng::Seed;
+use crate::round::SuccessCount;
+use crate::split::model::Weights;
+use crate::split::policy::Policy;
+use crate::tasks::{Episode, EpisodeSet, Family, Workcell, rollout};
+
+/// When success is measured, and on how many episodes per terminal (D8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Rounds between calibration measurements, E_A.
+    pub calibrate_every: u64,
+    /// Calibration episodes per terminal.
+    pub calibration_episodes: usize,
+    /// Rounds between points of the success curve.
+    pub measure_every: u64,
+    /// Report episodes per terminal.
+    pub report_episodes: usize,
+    /// Final episodes per terminal.
+    pub final_episodes: usize,
+    /// Control steps after which an episode has failed.
+    pub episode_steps: usize,
+}
+
+/// One robot cell per terminal.
+pub struct Fleet {
+    /// The cells.
+    pub cells: Vec<Workcell>,
+    /// When they are measured.
+    pub schedule: Schedule,
+    /// Seed of the episodes.
+    pub seed: Seed,
+}
+
+impl Fleet {
+    /// Index of the task of a terminal into [`Family::ALL`].
+    pub fn task(&self, n: usize) -> usize {
+        self.cells[n].variant.family.index()
+    }
+
+    /// Whether anything is measured after this round.
+    pub fn measures(&self, round: u64) -> bool {
+        round % self.schedule.calibrate_every == 0 || round % self.schedule.measure_every == 0
+    }
+
+    /// Success per terminal on calibration episodes, if it is time. Every calibration has
+    /// episodes of its own.
+    pub fn calibrate(&self, round: u64, model: &Weights, policy: &Policy) -> Option<Vec<SuccessCount>> {
+        (round % self.schedule.calibrate_every == 0).then(|| {
+            let episodes = self.schedule.calibration_episodes;
+            let first = round / self.schedule.calibrate_every * episodes as u64;
+            self.measure(EpisodeSet::Calibration, first, episodes, model, policy)
+        })
+    }
+
+    /// Success per terminal on report episodes, if it is time. They are the same at every point
+    /// of the curve, so that a step in it is the policy's.
+    pub fn report(&self, round: u64, model: &Weights, policy: &Policy) -> Option<Vec<SuccessCount>> {
+        (round % self.schedule.measure_every == 0).then(|| {
+            self.measure(EpisodeSet::Report, 0, self.schedule.report_episodes, model, policy)
+        })
+    }
+
+    /// Success per terminal on the final episodes.
+    pub fn final_success(&self, model: &Weights, policy: &Policy) -> Vec<SuccessCount> {
+        self.measure(EpisodeSet::Final, 0, self.schedule.final_episodes, model, policy)
+    }
+
+    /// Success per task out of success per terminal.
+    pub fn by_task(&self, by_terminal: &[SuccessCount]) -> Vec<SuccessCount> {
+        let mut by_task = vec![SuccessCount::default(); Family::ALL.len()];
+        for (n, count) in by_terminal.iter().enumerate() {
+            let task = &mut by_task[self.task(n)];
+            *task = task.plus(*count);
+        }
+        by_task
+    }
+
+    fn measure(
+        &self,
+        set: EpisodeSet,
+        first: u64,
+        per_terminal: usize,
+        model: &Weights,
+        policy: &Policy,
+    ) -> Vec<SuccessCount> {
+        let episodes: Vec<Episode> = (0..self.cells.len())
+            .flat_map(|cell| {
+                (first..first + per_terminal as u64).map(move |index| (cell, index))
+            })
+            .map(|(cell, index)| Episode {
+                cell,
+                seed: set.episode(self.seed, cell as u64, index),
+            })
+            .collect();
+        let act = |observations: &[f32], actions: &mut [f32]| {
+            policy.act(model, observations, actions);
+        };
+        let successes = rollout(&self.cells, &episodes, &act, self.schedule.episode_steps);
+        let count = |results: &[bool]| SuccessCount {
+            successes: results.iter().filter(|success| **success).count() as u64,
+            episodes: results.len() as u64,
+        };
+        successes.chunks(per_terminal).map(count).collect()
+    }
+}

@@ -1,0 +1,9 @@
+//! Integration tests of the library.
+//!
+//! - `tidy`: the promises of ARCHITECTURE.md, read off the source text.
+//! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
+//! - `scenarios`: loading, extending, overriding, refusing.
+//! - `methods`: decisions of the allocation methods.
+//! - `runs`: whole runs: golden values, threads, kill and resume.
+
+mod tidy;

@@ -1,0 +1,195 @@
+//! The promises of ARCHITECTURE.md, read off the source text.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which room may name which. `scenario` and `experiment` put everything together.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("rng", &[]),
+    ("snapshot", &[]),
+    ("nn", &[]),
+    ("round", &["snapshot", "units"]),
+    ("run", &["round"]), // names no implementation
+    ("wireless", &["rng", "units"]),
+    ("split", &["nn", "rng", "snapshot", "units"]),
+    ("tasks", &["rng", "units"]),
+    ("cost", &["split", "units", "wireless"]),
+    // Never `world`: a method knows only what was observed.
+    ("allocate", &["cost", "rng", "round", "snapshot", "units", "wireless"]),
+    ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),
+    ("record", &["round", "run", "snapshot", "units"]),
+];
+
+/// Rooms that put the others together.
+const ASSEMBLERS: &[&str] = &["scenario", "experiment"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
+}
+
+fn source_files() -> Vec<(String, PathBuf, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let inside = path.strip_prefix(root().join("src")).unwrap();
+                let room = inside.iter().next().unwrap().to_str().unwrap();
+                let room = room.trim_end_matches(".rs").to_owned();
+                let text = fs::read_to_string(&path).unwrap();
+                files.push((room, path, text));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Names that follow `crate::` in a text.
+fn rooms_named(text: &str) -> BTreeSet<String> {
+    let name = |rest: &str| -> String {
+        rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    text.split("crate::").skip(1).map(name).filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn a_room_uses_only_the_rooms_it_may() {
+    let mut wrong = Vec::new();
+    for (room, path, text) in source_files() {
+        if room == "lib" || ASSEMBLERS.contains(&room.as_str()) {
+            continue;
+        }
+        let allowed = MAY_USE.iter().find(|(name, _)| *name == room);
+        let Some((_, allowed)) = allowed else {
+            wrong.push(format!("{}: room `{room}` is not in MAY_USE", path.display()));
+            continue;
+        };
+        for used in rooms_named(&text) {
+            if used != room && !allowed.contains(&used.as_str()) {
+                wrong.push(format!("{}: `{room}` may not use `{used}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn rooms_are_named_in_full_so_that_the_check_sees_them() {
+    for (_, path, text) in source_files() {
+        for hidden in ["super::super", "use crate::{", "use crate::*"] {
+            assert!(!text.contains(hidden), "{} says `{hidden}`", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_library_has_no_clock_no_hash_map_and_prints_nothing() {
+    let banned = ["Instant::now", "SystemTime", "HashMap", "HashSet", "thread_rng", "println!", "dbg!"];
+    for (_, path, text) in source_files() {
+        for word in banned {
+            assert!(!text.contains(word), "{} says `{word}`", path.display());
+        }
+    }
+}
+
+#[test]
+fn only_scenario_record_and_experiment_touch_files() {
+    for (room, path, text) in source_files() {
+        if !["scenario", "record", "experiment"].contains(&room.as_str()) {
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            assert!(!code.contains("std::fs"), "{} touches files", path.display());
+        }
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_600_lines() {
+    for (_, path, text) in source_files() {
+        assert!(text.lines().count() <= 600, "{} is too long", path.display());
+    }
+}
+
+/// One row of docs/equations.toml.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Equation {
+    label: String,
+    status: String,
+    #[serde(default)]
+    home: String,
+    #[serde(default)]
+    why: String,
+}
+
+fn equations() -> Vec<Equation> {
+    #[derive(serde::Deserialize)]
+    struct Table {
+        equation: Vec<Equation>,
+    }
+    let text = fs::read_to_string(root().join("docs/equations.toml")).unwrap();
+    toml::from_str::<Table>(&text).unwrap().equation
+}
+
+#[test]
+fn every_equation_has_its_home_and_a_test() {
+    let files = source_files();
+    for equation in equations() {
+        let Equation { label, status, home, why } = &equation;
+        match status.as_str() {
+            "exact" => {}
+            "deviates" => assert!(!why.is_empty(), "{label}: a deviation needs its reason"),
+            "definition" | "planned" => {
+                assert!(!why.is_empty() && home.is_empty(), "{label}: say why, and no home");
+                continue;
+            }
+            other => panic!("{label}: status `{other}`"),
+        }
+        let (path, item) = home.split_once("::").expect("home is path::item");
+        let (_, _, text) = (files.iter())
+            .find(|(_, file, _)| file.ends_with(path))
+            .unwrap_or_else(|| panic!("{label}: no file {path}"));
+        let mark = format!("Eq. `{label}`");
+        assert!(text.contains(&mark), "{label}: {path} has no mark {mark}");
+        let after = text.split(&mark).nth(1).unwrap();
+        let declared: String = after.lines().skip(1).take(12).collect::<Vec<_>>().join(" ");
+        let is_item = [format!("fn {item}"), format!("struct {item}")];
+        assert!(
+            is_item.iter().any(|found| declared.contains(found)),
+            "{label}: `{item}` does not follow the mark in {path}"
+        );
+        let test = format!("fn eq_{}_", label.replace('-', "_").to_lowercase());
+        assert!(files.iter().any(|(_, _, text)| text.contains(&test)), "{label}: no test {test}");
+    }
+}
+
+#[test]
+fn every_mark_in_the_source_has_a_row() {
+    let labels: BTreeSet<String> = equations().into_iter().map(|row| row.label).collect();
+    for (_, path, text) in source_files() {
+        for mark in text.split("Eq. `").skip(1) {
+            let label = mark.split('`').next().unwrap();
+            assert!(labels.contains(label), "{}: `{label}` has no row", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_path_that_the_architecture_names_exists() {
+    let workspace = root().join("../..");
+    let text = fs::read_to_string(workspace.join("ARCHITECTURE.md")).unwrap();
+    let mut checked = 0;
+    for word in text.split('`').skip(1).step_by(2) {
+        let is_path = word.contains('/') && !word.contains(' ') && !word.contains("::");
+        if is_path {
+            assert!(workspace.join(word).exists(), "ARCHITECTURE.md names {word}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "the map names {checked} paths only");
+}
