@@ -105,9 +105,9 @@ fn press(state: &State) -> Wish {
 fn push(variant: &Variant, state: &State) -> Wish {
     let left = (state.goal - state.handle).truncate();
     let ahead = left.normalize_or(Vector2::X);
-    let radius = match variant.family {
-        Family::Push => geometry::puck_radius(variant) + FINGER,
-        _ => FINGER,
+    let (radius, height) = match variant.family {
+        Family::Push => (geometry::puck_radius(variant) + FINGER, 0.08),
+        _ => (FINGER, 0.115), // over the drawer's post
     };
     let from = (state.hand - state.handle).truncate();
     let along = from.dot(ahead);
@@ -123,7 +123,7 @@ fn push(variant: &Variant, state: &State) -> Wish {
     if start.length() < 0.02 {
         return Wish { step: start.extend(-above), shut: true };
     }
-    let low = above < CLEAR;
+    let low = above < height - 0.03;
     let sideways = if low { Vector2::ZERO } else { start };
-    Wish { step: sideways.extend(0.08 - above), shut: true }
+    Wish { step: sideways.extend(height - above), shut: true }
 }

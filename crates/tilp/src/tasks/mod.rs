@@ -8,6 +8,7 @@
 //! Observations and actions are in the frame of the cell's camera, turned by the variant's yaw.
 
 mod demonstrate;
+mod drawing;
 mod episodes;
 mod expert;
 mod family;
@@ -18,6 +19,7 @@ mod observe;
 mod physics;
 mod robot;
 mod rollout;
+mod strip;
 mod success;
 mod variant;
 mod workcell;
@@ -29,5 +31,6 @@ pub use family::Family;
 pub use observe::{OBSERVATION, TOKENS};
 pub use robot::{ACTION, Robot, STEP};
 pub use rollout::{Episode, Policy, rollout};
+pub use strip::strip;
 pub use variant::{Variant, VariantRange};
 pub use workcell::Workcell;

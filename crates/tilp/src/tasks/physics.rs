@@ -153,8 +153,27 @@ impl<'a> Physics<'a> {
         self.world.bodies[self.parts().fixture].position()
     }
 
-    /// Every shape with its pose, for drawing.
-    pub(super) fn shapes(&self) -> impl Iterator<Item = (ColliderHandle, &Collider)> {
-        self.world.colliders.iter()
+    /// Every shape but the table, with its pose and whose it is, for drawing.
+    pub(super) fn shapes(&self) -> Vec<(Owner, SharedShape, Pose)> {
+        let parts = self.parts();
+        let owner = |body: RigidBodyHandle| match body {
+            body if parts.fingers.contains(&body) => Some(Owner::Hand),
+            body if body == parts.object => Some(Owner::Object),
+            body if body == parts.fixture => Some(Owner::Fixture),
+            _ => None,
+        };
+        let shape = |collider: &Collider| {
+            let owner = collider.parent().and_then(owner)?;
+            Some((owner, collider.shared_shape().clone(), *collider.position()))
+        };
+        self.world.colliders.iter().filter_map(|(_, collider)| shape(collider)).collect()
     }
+}
+
+/// Whom a drawn shape belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Hand,
+    Object,
+    Fixture,
 }

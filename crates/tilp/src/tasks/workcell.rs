@@ -3,7 +3,7 @@
 use rapier3d::prelude::*;
 use rapier3d_mjcf::{MjcfLoaderOptions, MjcfMultibodyOptions, MjcfRobot, MjcfRobotHandles};
 
-use crate::tasks::Variant;
+use crate::tasks::{Family, Variant};
 
 /// Handles of a cell whose joints are those of articulated chains.
 type Handles = MjcfRobotHandles<Option<MultibodyJointHandle>>;
@@ -38,7 +38,7 @@ impl Workcell {
             MjcfLoaderOptions { skip_plane_geoms: false, ..MjcfLoaderOptions::default() };
         let (robot, _) = MjcfRobot::from_str(&variant.mjcf(), options, ".")
             .expect("the embedded worlds are valid MJCF for every variant");
-        let names = Names::of(&robot);
+        let names = Names::of(&robot, variant.family);
         let mut bodies = RigidBodySet::new();
         let mut colliders = ColliderSet::new();
         let mut joints = MultibodyJointSet::new();
@@ -62,12 +62,13 @@ struct Names {
 }
 
 impl Names {
-    fn of(robot: &MjcfRobot) -> Names {
+    fn of(robot: &MjcfRobot, family: Family) -> Names {
+        let touched = if family == Family::DrawerClose { "front" } else { "object" };
         let body = |name: &str| robot.body_name_to_idx[name];
         let geom = |name: &str| robot.geom_name_to_collider[name];
         Names {
             bodies: [body("hand"), body("left"), body("right"), body("object"), body("goal")],
-            geoms: [geom("left"), geom("right"), geom("object")],
+            geoms: [geom("left"), geom("right"), geom(touched)],
         }
     }
 
