@@ -41,9 +41,7 @@ impl Demonstrations {
 pub fn demonstrate(cell: &Workcell, n_episodes: usize, noise: f32, seed: Seed) -> Demonstrations {
     let episodes: Vec<Demonstrations> = (0..n_episodes as u64)
         .into_par_iter()
-        .map(|index| {
-            (0..3).find_map(|attempt| record(cell, noise, seed.at(index).at(attempt)))
-        })
+        .map(|index| (0..3).find_map(|attempt| record(cell, noise, seed.at(index).at(attempt))))
         .map(Option::unwrap_or_default)
         .collect();
     let mut all = Demonstrations::default();
@@ -71,4 +69,36 @@ fn record(cell: &Workcell, noise: f32, seed: Seed) -> Option<Demonstrations> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{Family, Variant, VariantRange};
+
+    fn cell(family: Family) -> Workcell {
+        Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut Seed::new(31).rng()))
+    }
+
+    #[test]
+    fn demonstrations_are_the_same_twice_and_for_any_number_of_threads() {
+        let cell = cell(Family::Push);
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| demonstrate(&cell, 5, 0.3, Seed::new(1)))
+        };
+        let one = on(1);
+        assert!(one.rows() > 50);
+        assert_eq!(one.observations.len(), one.rows() * OBSERVATION);
+        assert_eq!(one, on(1));
+        assert_eq!(one, on(2));
+    }
+
+    #[test]
+    fn labels_are_what_the_expert_would_do_and_in_range() {
+        let demonstrations = demonstrate(&cell(Family::Bin), 4, 0.3, Seed::new(2));
+        assert!(demonstrations.actions.iter().all(|value| value.abs() <= 1.0));
+        let fingers = demonstrations.actions.iter().skip(3).step_by(ACTION);
+        assert!(fingers.clone().all(|value| value.abs() == 1.0));
+    }
 }

@@ -28,3 +28,22 @@ impl EpisodeSet {
         run.named(name).at(terminal).at(index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_sets_terminals_or_indices_share_an_episode() {
+        let run = Seed::new(1);
+        let mut seeds = Vec::new();
+        for set in EpisodeSet::ALL {
+            for terminal in 0..6 {
+                seeds.extend((0..6).map(|index| set.episode(run, terminal, index)));
+            }
+        }
+        for (place, seed) in seeds.iter().enumerate() {
+            assert!(!seeds[place + 1..].contains(seed));
+        }
+    }
+}

@@ -127,3 +127,54 @@ fn push(variant: &Variant, state: &State) -> Wish {
     let sideways = if low { Vector2::ZERO } else { start };
     Wish { step: sideways.extend(height - above), shut: true }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+    use crate::tasks::{VariantRange, Workcell};
+
+    fn cell(family: Family, index: u64) -> Workcell {
+        let mut rng = Seed::new(21).named(family.name()).at(index).rng();
+        Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut rng))
+    }
+
+    fn masters(cell: &Workcell, episode: Seed) -> bool {
+        let mut robot = Robot::reset(cell, episode);
+        (0..80).any(|_| {
+            robot.act(&expert(&robot));
+            robot.succeeded()
+        })
+    }
+
+    #[test]
+    fn the_expert_masters_every_family_over_the_wide_range() {
+        for family in Family::ALL {
+            let done = (0..40).filter(|&i| masters(&cell(family, i), Seed::new(22).at(i))).count();
+            assert!(done >= 38, "{}: {done} of 40", family.name());
+        }
+    }
+
+    #[test]
+    fn three_kilograms_more_are_too_heavy_to_lift_but_not_to_push() {
+        for family in Family::ALL {
+            let heavy = |i| Workcell::new(cell(family, i).variant.with_extra_mass(3.0));
+            let done = (0..12).filter(|&i| masters(&heavy(i), Seed::new(23).at(i))).count();
+            if family.lifts() {
+                assert!(done <= 2, "{}: {done} of 12", family.name());
+            } else if family == Family::Button {
+                assert_eq!(done, 12);
+            }
+        }
+    }
+
+    #[test]
+    fn the_expert_asks_the_state_and_nothing_else() {
+        let cell = cell(Family::Bin, 0);
+        let mut robot = Robot::reset(&cell, Seed::new(24));
+        for _ in 0..10 {
+            assert_eq!(expert(&robot), expert(&robot));
+            robot.act(&expert(&robot));
+        }
+    }
+}

@@ -51,13 +51,7 @@ impl Variant {
         let peg = geometry::peg_half(self);
         let hole = peg + PEG_PLAY;
         let wall = (outer - hole) / 2.0;
-        vec![
-            ("peg", peg),
-            ("mass", mass),
-            ("hole", hole),
-            ("wall", wall),
-            ("wall_at", hole + wall),
-        ]
+        vec![("peg", peg), ("mass", mass), ("hole", hole), ("wall", wall), ("wall_at", hole + wall)]
     }
 }
 

@@ -46,8 +46,7 @@ impl<'a> Physics<'a> {
     fn arrange(&mut self, layout: &Layout) {
         let parts = self.cell.parts;
         let family = self.cell.variant.family;
-        let jointed =
-            matches!(family, Family::DrawerOpen | Family::DrawerClose | Family::Button);
+        let jointed = matches!(family, Family::DrawerOpen | Family::DrawerClose | Family::Button);
         self.move_to(parts.fixture, layout.goal);
         if jointed {
             self.displace(parts.object, layout.opening);
@@ -122,7 +121,8 @@ impl<'a> Physics<'a> {
 
     /// One when the fingers are wide open, zero when they meet.
     pub(super) fn opening(&self) -> f32 {
-        let [left, right] = self.parts().fingers.map(|finger| self.world.bodies[finger].translation());
+        let [left, right] =
+            self.parts().fingers.map(|finger| self.world.bodies[finger].translation());
         ((left.y - right.y - 2.0 * 0.007) / (2.0 * FINGER_TRAVEL)).clamp(0.0, 1.0)
     }
 
@@ -163,8 +163,10 @@ impl<'a> Physics<'a> {
             _ => None,
         };
         let shape = |collider: &Collider| {
-            let owner = collider.parent().and_then(owner)?;
-            Some((owner, collider.shared_shape().clone(), *collider.position()))
+            let body = collider.parent()?;
+            // Before the first step only the bodies stand where the layout wants them.
+            let pose = *self.world.bodies[body].position() * *collider.position_wrt_parent()?;
+            Some((owner(body)?, collider.shared_shape().clone(), pose))
         };
         self.world.colliders.iter().filter_map(|(_, collider)| shape(collider)).collect()
     }

@@ -123,9 +123,97 @@ impl<'a> Robot<'a> {
     }
 }
 
-impl Robot<'_> {
-    pub fn debug(&self) -> String {
-        let s = self.state();
-        format!("hand {:.3} open {:.2} touch {:?} handle {:.3} goal {:.3} disp {:.3} vel {:.2}", s.hand, s.opening, s.touches, s.handle, s.goal, s.displacement, s.object_velocity)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{VariantRange, expert};
+    use rand::RngExt;
+
+    fn cell(family: Family, index: u64) -> Workcell {
+        let mut rng = Seed::new(11).named(family.name()).at(index).rng();
+        Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut rng))
+    }
+
+    /// Lets a robot act at random for a whole episode and shows every observation.
+    fn stagger(cell: &Workcell, seed: Seed, mut show: impl FnMut([f32; OBSERVATION])) -> bool {
+        let mut robot = Robot::reset(cell, seed.named("episode"));
+        let mut rng = seed.stream("actions");
+        for _ in 0..80 {
+            show(robot.observe());
+            robot.act(&std::array::from_fn(|_| rng.random_range(-1.0..=1.0)));
+            if robot.succeeded() {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn a_robot_acting_at_random_fails_and_always_sees_bounded_numbers() {
+        let mut lucky = 0;
+        for family in Family::ALL {
+            for index in 0..16 {
+                let seed = Seed::new(12).named(family.name()).at(index);
+                lucky += u32::from(stagger(&cell(family, index), seed, |seen| {
+                    let bounded = |value: &f32| value.is_finite() && value.abs() <= 3.0;
+                    assert!(seen.iter().all(bounded), "{}: {seen:?}", family.name());
+                }));
+            }
+        }
+        assert!(lucky <= 2, "{lucky} of 128 episodes");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_trajectory_bit_for_bit() {
+        for family in Family::ALL {
+            let trajectory = |seed| {
+                let mut seen = Vec::new();
+                stagger(&cell(family, 0), Seed::new(seed), |row| {
+                    seen.extend(row.map(f32::to_bits))
+                });
+                seen
+            };
+            assert_eq!(trajectory(1), trajectory(1), "{}", family.name());
+            assert_ne!(trajectory(1), trajectory(2), "{}", family.name());
+        }
+    }
+
+    #[test]
+    fn an_expert_sees_numbers_of_the_size_of_one() {
+        for family in Family::ALL {
+            let cell = cell(family, 1);
+            let mut robot = Robot::reset(&cell, Seed::new(13));
+            for _ in 0..40 {
+                assert!(
+                    robot.observe().iter().all(|value| value.abs() <= 1.5),
+                    "{}",
+                    family.name()
+                );
+                robot.act(&expert(&robot));
+            }
+        }
+    }
+
+    #[test]
+    fn an_action_that_is_no_number_moves_nothing() {
+        let cell = cell(Family::Bin, 0);
+        let mut robot = Robot::reset(&cell, Seed::new(14));
+        let before = robot.state().hand;
+        robot.act(&[f32::NAN; ACTION]);
+        assert!((robot.state().hand - before).length() < 1e-3);
+    }
+
+    #[test]
+    fn actions_are_meant_in_the_frame_of_the_camera() {
+        let mut variant = cell(Family::Button, 0).variant;
+        variant.yaw = std::f32::consts::FRAC_PI_2;
+        let cell = Workcell::new(variant);
+        let mut robot = Robot::reset(&cell, Seed::new(15));
+        let before = (robot.state().hand, robot.observe());
+        robot.act(&[1.0, 0.0, 0.0, -1.0]);
+        let moved = robot.state().hand - before.0;
+        assert!(moved.y < -0.5 * STEP && moved.x.abs() < 0.1 * STEP, "{moved}");
+        let seen = robot.observe()[0] - before.1[0];
+        assert!(seen > 0.0, "the hand is seen to go where it was told, not by {seen}");
     }
 }

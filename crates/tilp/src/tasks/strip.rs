@@ -67,11 +67,8 @@ fn run(cell: &Workcell, episode: Seed, mut show: impl FnMut(usize, &Robot)) -> u
 fn draw_frame(robot: &Robot, step: usize, corner: [f32; 2], svg: &mut String) {
     let [x, y] = corner;
     let middle = Vector::new(robot.variant().centre[0], robot.variant().centre[1], 0.0);
-    let window = Window {
-        centre: middle,
-        scale: 260.0,
-        middle: [x + WIDTH / 2.0, y + 0.7 * HEIGHT],
-    };
+    let window =
+        Window { centre: middle, scale: 260.0, middle: [x + WIDTH / 2.0, y + 0.7 * HEIGHT] };
     let table = [[-0.3, -0.13], [0.2, -0.13], [0.3, 0.2], [-0.2, 0.2]];
     let table = table.map(|[x, y]| middle + Vector::new(x, y, 0.0));
     let _ = writeln!(
@@ -105,6 +102,27 @@ fn solids(robot: &Robot) -> Vec<Face> {
     }
     // The palm carries no contact, so the physics does not know its shape.
     let palm = Pose::from_translation(robot.state().hand + Vector::Z * 0.053);
-    faces.extend(drawing::cuboid_faces(Vector::new(0.014, 0.065, 0.008), &palm, [70.0, 75.0, 85.0]));
+    faces.extend(drawing::cuboid_faces(
+        Vector::new(0.014, 0.065, 0.008),
+        &palm,
+        [70.0, 75.0, 85.0],
+    ));
     faces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{Variant, VariantRange};
+
+    #[test]
+    fn a_strip_has_the_frames_asked_for_and_each_family_by_name() {
+        let draw = |family| {
+            Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut Seed::new(51).rng()))
+        };
+        let svg = strip(&Family::ALL.map(draw), Seed::new(52), 3);
+        assert_eq!(svg.matches("<svg").count(), 1 + 8 * 3);
+        assert!(Family::ALL.iter().all(|family| svg.contains(family.name())));
+        assert!(!svg.contains("NaN"));
+    }
 }

@@ -27,7 +27,9 @@ pub(super) fn succeeded(variant: &Variant, state: &State) -> bool {
     let level = way.z.abs() < LEVEL;
     match variant.family {
         Family::Bin => {
-            placed(state) && within(way, BIN_HALF) && state.handle.z + variant.size < BIN_WALL + LEVEL
+            placed(state)
+                && within(way, BIN_HALF)
+                && state.handle.z + variant.size < BIN_WALL + LEVEL
         }
         Family::Shelf => placed(state) && within(way, SHELF_HALF) && level,
         Family::Stack => placed(state) && within(way, BLOCK_HALF) && level,

@@ -159,7 +159,11 @@ mod tests {
     #[test]
     fn the_same_stream_draws_the_same_cell() {
         let draw = |seed| {
-            Variant::draw(Family::Bin, &VariantRange::WIDE, &mut Seed::new(seed).named("cell").rng())
+            Variant::draw(
+                Family::Bin,
+                &VariantRange::WIDE,
+                &mut Seed::new(seed).named("cell").rng(),
+            )
         };
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));

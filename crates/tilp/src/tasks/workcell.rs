@@ -34,8 +34,7 @@ pub(super) struct Parts {
 impl Workcell {
     /// Loads the world of this variant.
     pub fn new(variant: Variant) -> Workcell {
-        let options =
-            MjcfLoaderOptions { skip_plane_geoms: false, ..MjcfLoaderOptions::default() };
+        let options = MjcfLoaderOptions { skip_plane_geoms: false, ..MjcfLoaderOptions::default() };
         let (robot, _) = MjcfRobot::from_str(&variant.mjcf(), options, ".")
             .expect("the embedded worlds are valid MJCF for every variant");
         let names = Names::of(&robot, variant.family);
@@ -73,7 +72,8 @@ impl Names {
     }
 
     fn resolve(&self, handles: &Handles) -> Parts {
-        let entry = |index: usize| handles.bodies[index].as_ref().expect("named bodies are inserted");
+        let entry =
+            |index: usize| handles.bodies[index].as_ref().expect("named bodies are inserted");
         let body = |place: usize| entry(self.bodies[place]).body;
         let geom = |place: usize| {
             let (body, shape) = self.geoms[place];
