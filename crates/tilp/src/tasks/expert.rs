@@ -105,18 +105,16 @@ fn press(state: &State) -> Wish {
 fn push(variant: &Variant, state: &State) -> Wish {
     let left = (state.goal - state.handle).truncate();
     let ahead = left.normalize_or(Vector2::X);
-    let (radius, height) = match variant.family {
-        Family::Push => (geometry::puck_radius(variant) + FINGER, 0.08),
-        _ => (FINGER, 0.115), // over the drawer's post
+    let (radius, height, sure) = match variant.family {
+        Family::Push => (geometry::puck_radius(variant) + FINGER, 0.08, 0.025),
+        _ => (FINGER, 0.115, 0.04), // over the post; the drawer's front is wide
     };
     let from = (state.hand - state.handle).truncate();
     let along = from.dot(ahead);
     let aside = from - along * ahead;
     let above = state.hand.z - state.handle.z;
-    let behind = along < -0.5 * radius && aside.length() < 0.02;
-    if behind && above < 0.015 {
-        let gap = (-along - radius - 0.005).max(0.0);
-        let advance = (gap + left.length()).clamp(0.008, 0.022 + gap);
+    if along < -0.5 * radius && aside.length() < sure && above < 0.015 {
+        let advance = shove(-along - radius, left.length(), variant.family);
         return Wish { step: (ahead * advance - aside).extend(-above), shut: true };
     }
     let start = -ahead * (radius + 0.03) - from;
@@ -126,6 +124,19 @@ fn push(variant: &Variant, state: &State) -> Wish {
     let low = above < height - 0.03;
     let sideways = if low { Vector2::ZERO } else { start };
     Wish { step: sideways.extend(height - above), shut: true }
+}
+
+/// How far to push on with this gap before the object and this way left.
+///
+/// A puck that is hit hard tips over or slides past its mark, so it is met and left slowly.
+fn shove(gap: f32, left: f32, family: Family) -> f32 {
+    if gap > 0.02 {
+        return gap - 0.008;
+    }
+    if family == Family::Push && left < 0.02 {
+        return 0.0;
+    }
+    left.clamp(0.01, 0.02)
 }
 
 #[cfg(test)]

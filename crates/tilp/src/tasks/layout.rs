@@ -6,8 +6,8 @@ use rapier3d::math::Vector;
 use crate::rng::Seed;
 use crate::tasks::{Family, Variant};
 
-/// Object and goal of a carrying task stand at least this far apart, so that they never overlap.
-const APART: f32 = 0.15;
+/// Object and goal stand at least this far apart, so that the open fingers fit between them.
+const APART: f32 = 0.17;
 
 /// The start of one episode, in the robot's frame.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -71,7 +71,7 @@ impl VariantRange {
     /// Middle of the object's mass.
     pub const MASS: f32 = 0.175;
     /// Middle of the distance between object and goal.
-    pub const GOAL_DISTANCE: f32 = 0.2;
+    pub const GOAL_DISTANCE: f32 = 0.21;
     /// Middle of the shelf's height.
     pub const SHELF_HEIGHT: f32 = 0.12;
 
