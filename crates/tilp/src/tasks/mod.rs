@@ -1,1 +1,36 @@
 //! The robots: tabletop manipulation in physics, experts, demonstrations, success.
+//!
+//! A [`Variant`] describes one terminal's cell, a [`Workcell`] is its loaded world, a [`Robot`]
+//! lives through one episode in a copy of it. [`demonstrate`] lets the scripted [`expert`] fill a
+//! data set, [`rollout`] measures a policy.
+//!
+//! Frames: physics and expert work in the robot's frame, z up, the table's top at zero.
+//! Observations and actions are in the frame of the cell's camera, turned by the variant's yaw.
+
+mod demonstrate;
+mod drawing;
+mod episodes;
+mod expert;
+mod family;
+mod geometry;
+mod layout;
+mod mjcf;
+mod observe;
+mod physics;
+mod robot;
+mod rollout;
+mod strip;
+mod success;
+mod variant;
+mod workcell;
+
+pub use demonstrate::{Demonstrations, demonstrate};
+pub use episodes::EpisodeSet;
+pub use expert::expert;
+pub use family::Family;
+pub use observe::{OBSERVATION, TOKENS};
+pub use robot::{ACTION, Robot, STEP};
+pub use rollout::{Episode, Policy, rollout};
+pub use strip::strip;
+pub use variant::{Variant, VariantRange};
+pub use workcell::Workcell;

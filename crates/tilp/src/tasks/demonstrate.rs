@@ -1,0 +1,104 @@
+//! Demonstrations by the expert.
+
+use rand::RngExt;
+use rand_distr::{Distribution, Normal};
+use rayon::prelude::*;
+
+use crate::rng::Seed;
+use crate::tasks::robot::ACTION;
+use crate::tasks::{OBSERVATION, Robot, Workcell, expert};
+
+/// Control steps after which an episode is given up.
+pub(super) const MAX_STEPS: usize = 80;
+
+/// Rows of observations and what the expert would do there, row after row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Demonstrations {
+    /// [`OBSERVATION`] numbers a row.
+    pub observations: Vec<f32>,
+    /// [`ACTION`] numbers a row.
+    pub actions: Vec<f32>,
+}
+
+impl Demonstrations {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.actions.len() / ACTION
+    }
+
+    fn append(&mut self, other: Demonstrations) {
+        self.observations.extend(other.observations);
+        self.actions.extend(other.actions);
+    }
+}
+
+/// Lets the expert live through `n_episodes`, pushed off its course with normal noise of this
+/// standard deviation (in units of the action) in half of the steps, and notes what it would have
+/// done undisturbed: the data then show how to come back.
+///
+/// Only successful episodes are kept, at most three tries each: an object that was knocked off
+/// the table would fill the rest of its episode with rows that lead nowhere.
+pub fn demonstrate(cell: &Workcell, n_episodes: usize, noise: f32, seed: Seed) -> Demonstrations {
+    let episodes: Vec<Demonstrations> = (0..n_episodes as u64)
+        .into_par_iter()
+        .map(|index| (0..3).find_map(|attempt| record(cell, noise, seed.at(index).at(attempt))))
+        .map(Option::unwrap_or_default)
+        .collect();
+    let mut all = Demonstrations::default();
+    episodes.into_iter().for_each(|episode| all.append(episode));
+    all
+}
+
+fn record(cell: &Workcell, noise: f32, seed: Seed) -> Option<Demonstrations> {
+    let normal = Normal::new(0.0, noise).expect("the noise is finite and not negative");
+    let mut rng = seed.stream("noise");
+    let mut robot = Robot::reset(cell, seed.named("episode"));
+    let mut rows = Demonstrations::default();
+    for _ in 0..MAX_STEPS {
+        let clean = expert(&robot);
+        rows.observations.extend(robot.observe());
+        rows.actions.extend(clean);
+        let mut disturbed = clean;
+        if rng.random::<bool>() {
+            disturbed[..3].iter_mut().for_each(|value| *value += normal.sample(&mut rng));
+        }
+        robot.act(&disturbed);
+        if robot.succeeded() {
+            debug_assert_eq!(rows.observations.len(), rows.rows() * OBSERVATION);
+            return Some(rows);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{Family, Variant, VariantRange};
+
+    fn cell(family: Family) -> Workcell {
+        Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut Seed::new(31).rng()))
+    }
+
+    #[test]
+    fn demonstrations_are_the_same_twice_and_for_any_number_of_threads() {
+        let cell = cell(Family::Push);
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| demonstrate(&cell, 5, 0.3, Seed::new(1)))
+        };
+        let one = on(1);
+        assert!(one.rows() > 50);
+        assert_eq!(one.observations.len(), one.rows() * OBSERVATION);
+        assert_eq!(one, on(1));
+        assert_eq!(one, on(2));
+    }
+
+    #[test]
+    fn labels_are_what_the_expert_would_do_and_in_range() {
+        let demonstrations = demonstrate(&cell(Family::Bin), 4, 0.3, Seed::new(2));
+        assert!(demonstrations.actions.iter().all(|value| value.abs() <= 1.0));
+        let fingers = demonstrations.actions.iter().skip(3).step_by(ACTION);
+        assert!(fingers.clone().all(|value| value.abs() == 1.0));
+    }
+}

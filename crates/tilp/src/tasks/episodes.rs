@@ -1,0 +1,49 @@
+//! Which episodes exist, and who may see them.
+
+use crate::rng::Seed;
+
+/// Three sets of episodes that share none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EpisodeSet {
+    /// Measured during a run: the only success a planner sees.
+    Calibration,
+    /// Measured for curves, unseen by every method.
+    Report,
+    /// Measured once, at the end.
+    Final,
+}
+
+impl EpisodeSet {
+    /// Every set.
+    pub const ALL: [EpisodeSet; 3] =
+        [EpisodeSet::Calibration, EpisodeSet::Report, EpisodeSet::Final];
+
+    /// The seed of one of a terminal's episodes in this set.
+    pub fn episode(self, run: Seed, terminal: u64, index: u64) -> Seed {
+        let name = match self {
+            EpisodeSet::Calibration => "episodes/calibration",
+            EpisodeSet::Report => "episodes/report",
+            EpisodeSet::Final => "episodes/final",
+        };
+        run.named(name).at(terminal).at(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_sets_terminals_or_indices_share_an_episode() {
+        let run = Seed::new(1);
+        let mut seeds = Vec::new();
+        for set in EpisodeSet::ALL {
+            for terminal in 0..6 {
+                seeds.extend((0..6).map(|index| set.episode(run, terminal, index)));
+            }
+        }
+        for (place, seed) in seeds.iter().enumerate() {
+            assert!(!seeds[place + 1..].contains(seed));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The live world of one episode.
+
+use rapier3d::prelude::*;
+
+use crate::tasks::layout::Layout;
+use crate::tasks::workcell::{Parts, Workcell};
+use crate::tasks::{Family, geometry};
+
+/// Physics steps within one control step.
+const SUBSTEPS: usize = 5;
+/// Length of a control step in seconds: 20 Hz.
+pub(super) const CONTROL_PERIOD: f32 = 0.05;
+/// Height of the hand when the gantry's coordinates are zero.
+const HAND_HEIGHT: f32 = 0.2;
+/// Way of a finger from open to shut.
+const FINGER_TRAVEL: f32 = 0.049;
+
+pub(super) struct Physics<'a> {
+    cell: &'a Workcell,
+    world: PhysicsWorld,
+}
+
+impl<'a> Physics<'a> {
+    pub(super) fn new(cell: &'a Workcell, layout: &Layout) -> Self {
+        let world = PhysicsWorld {
+            gravity: Vector::Z * -9.81,
+            integration_parameters: IntegrationParameters {
+                dt: CONTROL_PERIOD / SUBSTEPS as f32,
+                ..IntegrationParameters::default()
+            },
+            bodies: cell.bodies.clone(),
+            colliders: cell.colliders.clone(),
+            multibody_joints: cell.joints.clone(),
+            impulse_joints: cell.couplings.clone(),
+            ..PhysicsWorld::default()
+        };
+        let mut physics = Self { cell, world };
+        physics.arrange(layout);
+        physics
+    }
+
+    fn parts(&self) -> &Parts {
+        &self.cell.parts
+    }
+
+    fn arrange(&mut self, layout: &Layout) {
+        let parts = self.cell.parts;
+        let family = self.cell.variant.family;
+        let jointed = matches!(family, Family::DrawerOpen | Family::DrawerClose | Family::Button);
+        self.move_to(parts.fixture, layout.goal);
+        if jointed {
+            self.displace(parts.object, layout.opening);
+        } else {
+            self.move_to(parts.object, layout.object);
+        }
+        let hand = layout.hand - Vector::Z * HAND_HEIGHT;
+        let chain = self.cell.handles.actuators.iter().zip([hand.x, hand.y, hand.z]);
+        for (actuator, coordinate) in chain {
+            let joint = actuator.joint.flatten().expect("the gantry's joints form a chain");
+            let (chain, link) = self.world.multibody_joints.get_mut(joint).expect("loaded joint");
+            if let Some(link) = chain.link_mut(link) {
+                link.joint.apply_displacement(&[coordinate]);
+            }
+        }
+        self.refresh(parts.hand);
+    }
+
+    /// Moves a body on the table and leaves its height and its turn as loaded.
+    fn move_to(&mut self, body: RigidBodyHandle, place: Vector) {
+        let body = &mut self.world.bodies[body];
+        let mut pose = *body.position();
+        pose.translation.x = place.x;
+        pose.translation.y = place.y;
+        body.set_position(pose, true);
+    }
+
+    fn displace(&mut self, body: RigidBodyHandle, coordinate: f32) {
+        let Some(id) = self.world.multibody_joints.rigid_body_link(body).copied() else { return };
+        let chain = self.world.multibody_joints.get_multibody_mut(id.multibody);
+        if let Some(link) = chain.and_then(|chain| chain.link_mut(id.id)) {
+            link.joint.apply_displacement(&[coordinate]);
+        }
+        self.refresh(body);
+    }
+
+    /// Brings the bodies of a chain to where its coordinates say.
+    fn refresh(&mut self, body: RigidBodyHandle) {
+        let Some(id) = self.world.multibody_joints.rigid_body_link(body).copied() else { return };
+        if let Some(chain) = self.world.multibody_joints.get_multibody_mut(id.multibody) {
+            chain.forward_kinematics(&self.world.bodies, true);
+            chain.update_rigid_bodies(&mut self.world.bodies, false);
+        }
+    }
+
+    /// Runs one control step: the hand servoes by `step` from where it is now.
+    pub(super) fn advance(&mut self, step: Vector, shut: bool) {
+        let start = self.hand() - Vector::Z * HAND_HEIGHT;
+        let finger = if shut { FINGER_TRAVEL } else { 0.0 };
+        for substep in 1..=SUBSTEPS {
+            // The target runs ahead during the first half: a jump would shake the load loose.
+            let share = (2.0 * substep as f32 / SUBSTEPS as f32).min(1.0);
+            let target = start + step * share;
+            let control = [target.x, target.y, target.z, finger, finger];
+            self.cell.handles.apply_controls_multibody(
+                &mut self.world.bodies,
+                &mut self.world.multibody_joints,
+                &control,
+            );
+            self.world.step();
+        }
+    }
+
+    /// The point between the finger tips.
+    pub(super) fn hand(&self) -> Vector {
+        self.world.bodies[self.parts().hand].translation()
+    }
+
+    pub(super) fn hand_velocity(&self) -> Vector {
+        self.world.bodies[self.parts().hand].linvel()
+    }
+
+    /// One when the fingers are wide open, zero when they meet.
+    pub(super) fn opening(&self) -> f32 {
+        let [left, right] =
+            self.parts().fingers.map(|finger| self.world.bodies[finger].translation());
+        ((left.y - right.y - 2.0 * 0.007) / (2.0 * FINGER_TRAVEL)).clamp(0.0, 1.0)
+    }
+
+    /// Which finger touches the object's handle.
+    pub(super) fn touches(&self) -> [bool; 2] {
+        let object = self.parts().object_shape;
+        self.parts().finger_pads.map(|pad| {
+            let pair = self.world.narrow_phase.contact_pair(pad, object);
+            pair.is_some_and(|pair| pair.has_any_active_contact())
+        })
+    }
+
+    /// The object's handle point.
+    pub(super) fn handle(&self) -> Vector {
+        *self.object() * geometry::handle(self.cell.variant.family)
+    }
+
+    pub(super) fn object(&self) -> &Pose {
+        self.world.bodies[self.parts().object].position()
+    }
+
+    pub(super) fn object_velocity(&self) -> Vector {
+        self.world.bodies[self.parts().object].linvel()
+    }
+
+    /// The bin, shelf, block, cabinet or housing.
+    pub(super) fn fixture(&self) -> &Pose {
+        self.world.bodies[self.parts().fixture].position()
+    }
+
+    /// Every shape but the table, with its pose and whose it is, for drawing.
+    pub(super) fn shapes(&self) -> Vec<(Owner, SharedShape, Pose)> {
+        let parts = self.parts();
+        let owner = |body: RigidBodyHandle| match body {
+            body if parts.fingers.contains(&body) => Some(Owner::Hand),
+            body if body == parts.object => Some(Owner::Object),
+            body if body == parts.fixture => Some(Owner::Fixture),
+            _ => None,
+        };
+        let shape = |collider: &Collider| {
+            let body = collider.parent()?;
+            // Before the first step only the bodies stand where the layout wants them.
+            let pose = *self.world.bodies[body].position() * *collider.position_wrt_parent()?;
+            Some((owner(body)?, collider.shared_shape().clone(), pose))
+        };
+        self.world.colliders.iter().filter_map(|(_, collider)| shape(collider)).collect()
+    }
+}
+
+/// Whom a drawn shape belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Hand,
+    Object,
+    Fixture,
+}

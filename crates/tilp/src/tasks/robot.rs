@@ -1,0 +1,219 @@
+//! One robot in one episode.
+
+use rapier3d::math::Vector;
+
+use crate::rng::Seed;
+use crate::tasks::geometry::{self, DRAWER_OPEN};
+use crate::tasks::layout::Layout;
+use crate::tasks::observe::{self, OBSERVATION};
+use crate::tasks::physics::Physics;
+use crate::tasks::{Family, Variant, Workcell, success};
+
+/// Numbers in an action: three of motion, one of the fingers.
+pub const ACTION: usize = 4;
+/// Way of the hand in one control step at full deflection, in metres.
+pub const STEP: f32 = 0.045;
+
+/// A robot in the middle of an episode.
+pub struct Robot<'a> {
+    cell: &'a Workcell,
+    pub(super) physics: Physics<'a>,
+    shut: bool,
+}
+
+/// What the expert, the observation and the success predicate look at, in the robot's frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct State {
+    pub hand: Vector,
+    pub hand_velocity: Vector,
+    /// One when the fingers are wide open, zero when they meet.
+    pub opening: f32,
+    /// Which finger touches the object.
+    pub touches: [bool; 2],
+    /// Whether the fingers were last told to shut.
+    pub shut: bool,
+    /// Point at which the object is handled.
+    pub handle: Vector,
+    pub object_velocity: Vector,
+    /// Where the handle point has to go.
+    pub goal: Vector,
+    /// How far the drawer is out or the button down.
+    pub displacement: f32,
+}
+
+impl State {
+    /// Whether the object is between both fingers.
+    pub(super) fn holding(&self) -> bool {
+        self.touches == [true; 2]
+    }
+
+    /// Whether no finger touches the object.
+    pub(super) fn released(&self) -> bool {
+        self.touches == [false; 2]
+    }
+}
+
+impl<'a> Robot<'a> {
+    /// A robot at the start of the episode with this seed.
+    pub fn reset(cell: &'a Workcell, episode: Seed) -> Robot<'a> {
+        let layout = Layout::draw(&cell.variant, episode);
+        Robot { cell, physics: Physics::new(cell, &layout), shut: false }
+    }
+
+    /// The cell it works in.
+    pub fn variant(&self) -> &Variant {
+        &self.cell.variant
+    }
+
+    /// What the policy sees; see [`crate::tasks::TOKENS`].
+    pub fn observe(&self) -> [f32; OBSERVATION] {
+        observe::observation(&self.cell.variant, &self.state())
+    }
+
+    /// Runs one control step: dx, dy, dz in [-1, 1] of [`STEP`] in the camera's frame, and the
+    /// fingers, which shut above zero. A motion that is no number is no motion.
+    pub fn act(&mut self, action: &[f32; ACTION]) {
+        let part = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(-1.0, 1.0) };
+        let seen = Vector::new(part(action[0]), part(action[1]), part(action[2]));
+        let step = observe::turn(seen, -self.cell.variant.yaw) * STEP;
+        self.shut = action[3] > 0.0;
+        self.physics.advance(step, self.shut);
+    }
+
+    /// Whether the task is done; the predicate of each family stands in `success.rs`.
+    pub fn succeeded(&self) -> bool {
+        success::succeeded(&self.cell.variant, &self.state())
+    }
+
+    pub(super) fn state(&self) -> State {
+        State {
+            hand: self.physics.hand(),
+            hand_velocity: self.physics.hand_velocity(),
+            opening: self.physics.opening(),
+            touches: self.physics.touches(),
+            shut: self.shut,
+            handle: self.physics.handle(),
+            object_velocity: self.physics.object_velocity(),
+            goal: self.goal(),
+            displacement: self.displacement(),
+        }
+    }
+
+    fn goal(&self) -> Vector {
+        let variant = &self.cell.variant;
+        let fixture = self.physics.fixture();
+        match variant.family {
+            Family::DrawerOpen => {
+                *fixture * (geometry::handle(variant.family) + Vector::X * (DRAWER_OPEN + 0.02))
+            }
+            Family::DrawerClose => *fixture * geometry::handle(variant.family),
+            _ => {
+                let place = fixture.translation;
+                Vector::new(place.x, place.y, geometry::goal_height(variant))
+            }
+        }
+    }
+
+    fn displacement(&self) -> f32 {
+        let way = self.physics.object().translation - self.physics.fixture().translation;
+        match self.cell.variant.family {
+            Family::Button => geometry::button_rest(&self.cell.variant) - way.z,
+            _ => way.length(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{VariantRange, expert};
+    use rand::RngExt;
+
+    fn cell(family: Family, index: u64) -> Workcell {
+        let mut rng = Seed::new(11).named(family.name()).at(index).rng();
+        Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut rng))
+    }
+
+    /// Lets a robot act at random for a whole episode and shows every observation.
+    fn stagger(cell: &Workcell, seed: Seed, mut show: impl FnMut([f32; OBSERVATION])) -> bool {
+        let mut robot = Robot::reset(cell, seed.named("episode"));
+        let mut rng = seed.stream("actions");
+        for _ in 0..80 {
+            show(robot.observe());
+            robot.act(&std::array::from_fn(|_| rng.random_range(-1.0..=1.0)));
+            if robot.succeeded() {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn a_robot_acting_at_random_fails_and_always_sees_bounded_numbers() {
+        let mut lucky = 0;
+        for family in Family::ALL {
+            for index in 0..16 {
+                let seed = Seed::new(12).named(family.name()).at(index);
+                lucky += u32::from(stagger(&cell(family, index), seed, |seen| {
+                    let bounded = |value: &f32| value.is_finite() && value.abs() <= 3.0;
+                    assert!(seen.iter().all(bounded), "{}: {seen:?}", family.name());
+                }));
+            }
+        }
+        assert!(lucky <= 2, "{lucky} of 128 episodes");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_trajectory_bit_for_bit() {
+        for family in Family::ALL {
+            let trajectory = |seed| {
+                let mut seen = Vec::new();
+                stagger(&cell(family, 0), Seed::new(seed), |row| {
+                    seen.extend(row.map(f32::to_bits))
+                });
+                seen
+            };
+            assert_eq!(trajectory(1), trajectory(1), "{}", family.name());
+            assert_ne!(trajectory(1), trajectory(2), "{}", family.name());
+        }
+    }
+
+    #[test]
+    fn an_expert_sees_numbers_of_the_size_of_one() {
+        for family in Family::ALL {
+            let cell = cell(family, 1);
+            let mut robot = Robot::reset(&cell, Seed::new(13));
+            for _ in 0..40 {
+                assert!(
+                    robot.observe().iter().all(|value| value.abs() <= 1.5),
+                    "{}",
+                    family.name()
+                );
+                robot.act(&expert(&robot));
+            }
+        }
+    }
+
+    #[test]
+    fn an_action_that_is_no_number_moves_nothing() {
+        let cell = cell(Family::Bin, 0);
+        let mut robot = Robot::reset(&cell, Seed::new(14));
+        let before = robot.state().hand;
+        robot.act(&[f32::NAN; ACTION]);
+        assert!((robot.state().hand - before).length() < 1e-3);
+    }
+
+    #[test]
+    fn actions_are_meant_in_the_frame_of_the_camera() {
+        let mut variant = cell(Family::Button, 0).variant;
+        variant.yaw = std::f32::consts::FRAC_PI_2;
+        let cell = Workcell::new(variant);
+        let mut robot = Robot::reset(&cell, Seed::new(15));
+        let before = (robot.state().hand, robot.observe());
+        robot.act(&[1.0, 0.0, 0.0, -1.0]);
+        let moved = robot.state().hand - before.0;
+        assert!(moved.y < -0.5 * STEP && moved.x.abs() < 0.1 * STEP, "{moved}");
+        let seen = robot.observe()[0] - before.1[0];
+        assert!(seen > 0.0, "the hand is seen to go where it was told, not by {seen}");
+    }
+}
