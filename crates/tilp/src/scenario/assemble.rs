@@ -273,7 +273,7 @@ fn recorded(scenario: &Scenario, path: &Path) -> Result<Channel, ScenarioError> 
 }
 
 /// The policy that a scenario asks for.
-pub(super) fn architecture(raw: &raw::Raw) -> Architecture {
+fn architecture(raw: &raw::Raw) -> Architecture {
     Architecture {
         tokens: TOKENS.to_vec(),
         width: raw.model.width,
@@ -287,7 +287,8 @@ pub(super) fn architecture(raw: &raw::Raw) -> Architecture {
     }
 }
 
-pub(super) fn untrained(scenario: &Scenario) -> Result<Policy, ScenarioError> {
+/// The scenario's policy without weights.
+pub fn untrained(scenario: &Scenario) -> Result<Policy, ScenarioError> {
     Policy::new(architecture(&scenario.raw)).map_err(|error| ScenarioError::Range {
         field: format!("model.{}", error.field),
         value: error.value.clone(),
@@ -344,7 +345,7 @@ fn deal(shares: &[u32], total: usize) -> Vec<usize> {
     counts.iter().enumerate().flat_map(|(kind, &count)| std::iter::repeat_n(kind, count)).collect()
 }
 
-pub(super) fn variant_range(range: &raw::VariantRange) -> VariantRange {
+fn variant_range(range: &raw::VariantRange) -> VariantRange {
     VariantRange {
         centre: range.centre_m,
         yaw: range.yaw_rad,
@@ -423,13 +424,34 @@ fn engine(
     Engine::new(Arc::new(policy), settings, base, &data)
 }
 
-pub(super) fn dataset(demonstrations: &Demonstrations) -> Dataset {
+fn dataset(demonstrations: &Demonstrations) -> Dataset {
     let mut dataset = Dataset::new(OBSERVATION, ACTION);
     let rows = demonstrations.observations.chunks(OBSERVATION);
     for (observation, action) in rows.zip(demonstrations.actions.chunks(ACTION)) {
         dataset.push(observation, action);
     }
     dataset
+}
+
+/// Demonstrations on a narrow part of the tasks: every family, cells drawn from a share of the
+/// scenario's variation.
+pub fn narrow_demonstrations(
+    scenario: &Scenario,
+    share: f32,
+    cells_per_task: usize,
+    demonstrations: usize,
+    seed: Seed,
+) -> Dataset {
+    let range = variant_range(&scenario.raw.tasks.range).narrowed(share);
+    let noise = scenario.raw.tasks.demonstration_noise as f32;
+    let mut all = Dataset::new(OBSERVATION, ACTION);
+    for (n, family) in (0..).zip(Family::ALL.into_iter().cycle().take(8 * cells_per_task)) {
+        let variant = Variant::draw(family, &range, &mut seed.named("variant").at(n).rng());
+        let cell = Workcell::new(variant);
+        let made = demonstrate(&cell, demonstrations, noise, seed.named("episodes").at(n));
+        all.append(&dataset(&made));
+    }
+    all
 }
 
 #[cfg(test)]

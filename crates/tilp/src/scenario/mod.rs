@@ -6,7 +6,9 @@ mod check;
 mod load;
 mod raw;
 
-pub use assemble::{Method, Parts, assemble, method, methods};
+pub use assemble::{
+    Method, Parts, assemble, method, methods, narrow_demonstrations, untrained,
+};
 pub use cache::{Cache, CacheError};
 pub use load::{BUILTIN, ScenarioError};
 

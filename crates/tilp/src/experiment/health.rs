@@ -1,0 +1,137 @@
+//! The health of a scenario: whether its numbers make a problem worth solving.
+
+use rand::RngExt;
+use rayon::prelude::*;
+
+use super::regime::{Regime, regime};
+use crate::rng::Seed;
+use crate::round::SuccessCount;
+use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
+use crate::split::central::{Rule, Trainer};
+use crate::split::data::Dataset;
+use crate::split::model::{SplitModel, Weights};
+use crate::tasks::{ACTION, Family, Robot, Workcell, expert};
+use crate::world::Cell;
+
+/// Measured criteria of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Health {
+    /// Success of the scripted expert per task, on every terminal's cell.
+    pub expert: Vec<(Family, SuccessCount)>,
+    /// Success of a robot that acts at random.
+    pub random_robot: SuccessCount,
+    /// Success of the base policy.
+    pub base: SuccessCount,
+    /// Success after centralised training on all data, with its steps; none if left out.
+    pub centralised: Option<SuccessCount>,
+    /// The radio regime.
+    pub regime: Regime,
+    /// Samples in all data sets.
+    pub n_samples: usize,
+}
+
+/// Episodes per terminal for expert and random robot.
+const EPISODES: u64 = 8;
+
+/// Measures a scenario. `steps` of centralised training with Adam; 0 leaves it out.
+pub fn health(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    steps: usize,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Health, ScenarioError> {
+    let Parts { world, .. } = assemble(scenario, method, seed, cache, progress)?;
+    let seed = Seed::new(seed).named("health");
+    let base = world.engine.virtual_mean();
+    let measure = |weights: &Weights| {
+        let by_terminal = world.fleet.final_success(weights, world.engine.model());
+        by_terminal.into_iter().fold(SuccessCount::default(), SuccessCount::plus)
+    };
+    let data = union(&world);
+    let trained = (steps > 0).then(|| centralised(&world, &data, &base, steps, seed));
+    Ok(Health {
+        expert: expert_success(&world, seed),
+        random_robot: random_success(&world, seed),
+        base: measure(&base),
+        centralised: trained.map(|weights| measure(&weights)),
+        n_samples: data.len(),
+        regime: regime(&world, 300),
+    })
+}
+
+fn union(world: &Cell) -> Dataset {
+    let terminals = world.engine.terminals();
+    let mut all = terminals[0].data().clone();
+    terminals[1..].iter().for_each(|terminal| all.append(terminal.data()));
+    all
+}
+
+/// Adam on everybody's data, its rate falling along a cosine in twenty stages.
+fn centralised(world: &Cell, data: &Dataset, base: &Weights, steps: usize, seed: Seed) -> Weights {
+    const STAGES: usize = 20;
+    let rate = 1e-3f32;
+    let mut trainer = Trainer::new(world.engine.model(), base.clone(), Rule::Adam { rate });
+    for stage in 0..STAGES {
+        let progress = stage as f32 / STAGES as f32;
+        trainer.set_rate(rate * 0.5 * (1.0 + (std::f32::consts::PI * progress).cos()).max(0.02));
+        trainer.fit(data, 128, steps / STAGES, seed.named("centralised").at(stage as u64));
+    }
+    trainer.into_weights()
+}
+
+fn expert_success(world: &Cell, seed: Seed) -> Vec<(Family, SuccessCount)> {
+    let steps = world.fleet.schedule.episode_steps;
+    let counts = per_cell(&world.fleet.cells, |cell, episode| {
+        let mut robot = Robot::reset(cell, seed.named("expert").at(episode));
+        live(&mut robot, steps, |robot| expert(robot))
+    });
+    (Family::ALL.into_iter())
+        .map(|family| {
+            let own = world.fleet.cells.iter().zip(&counts);
+            let own = own.filter(|(cell, _)| cell.variant.family == family);
+            (family, own.fold(SuccessCount::default(), |sum, (_, count)| sum.plus(*count)))
+        })
+        .filter(|(_, count)| count.episodes > 0)
+        .collect()
+}
+
+fn random_success(world: &Cell, seed: Seed) -> SuccessCount {
+    let steps = world.fleet.schedule.episode_steps;
+    let counts = per_cell(&world.fleet.cells, |cell, episode| {
+        let mut rng = seed.named("random").at(episode).rng();
+        let mut robot = Robot::reset(cell, seed.named("expert").at(episode));
+        live(&mut robot, steps, |_| [(); ACTION].map(|()| rng.random_range(-1.0..=1.0)))
+    });
+    counts.into_iter().fold(SuccessCount::default(), SuccessCount::plus)
+}
+
+/// Successes of every cell over [`EPISODES`] episodes with numbers of their own.
+fn per_cell(cells: &[Workcell], succeeds: impl Fn(&Workcell, u64) -> bool + Sync) -> Vec<SuccessCount> {
+    let count = |(n, cell): (usize, &Workcell)| {
+        let first = n as u64 * EPISODES;
+        let successes = (first..first + EPISODES).filter(|&episode| succeeds(cell, episode));
+        SuccessCount { successes: successes.count() as u64, episodes: EPISODES }
+    };
+    cells.par_iter().enumerate().map(count).collect()
+}
+
+fn live(robot: &mut Robot, steps: usize, mut act: impl FnMut(&Robot) -> [f32; ACTION]) -> bool {
+    for _ in 0..steps {
+        let action = act(robot);
+        robot.act(&action);
+        if robot.succeeded() {
+            return true;
+        }
+    }
+    false
+}
+
+impl Health {
+    /// The expert over all tasks.
+    pub fn expert_total(&self) -> SuccessCount {
+        self.expert.iter().fold(SuccessCount::default(), |sum, (_, count)| sum.plus(*count))
+    }
+}
+

@@ -1,0 +1,51 @@
+//! The base policy: pre-trained on a narrow part of the tasks, so that fine-tuning is fine-tuning.
+
+use crate::rng::Seed;
+use crate::scenario::{Scenario, ScenarioError, narrow_demonstrations, untrained};
+use crate::split::central::{Rule, Trainer};
+use crate::split::model::SplitModel;
+
+/// How the base policy is made. These numbers made the one that comes with the program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pretraining {
+    /// Seed of cells, demonstrations, initial weights and batches.
+    pub seed: u64,
+    /// Cells per task.
+    pub cells: usize,
+    /// Demonstrations per cell.
+    pub demonstrations: usize,
+    /// Share of the scenario's variation that is seen.
+    pub narrow: f32,
+    /// Steps of Adam.
+    pub steps: usize,
+    /// Samples per step.
+    pub batch: usize,
+    /// Learning rate.
+    pub rate: f32,
+}
+
+impl Pretraining {
+    /// What made the policy that comes with the program.
+    pub const SHIPPED: Self = Self {
+        seed: 9000,
+        cells: 4,
+        demonstrations: 20,
+        narrow: 0.4,
+        steps: 3000,
+        batch: 256,
+        rate: 1e-3,
+    };
+}
+
+/// Trains a base policy for a scenario's model and returns its safetensors file.
+pub fn pretrain(scenario: &Scenario, how: &Pretraining) -> Result<Vec<u8>, ScenarioError> {
+    let seed = Seed::new(how.seed).named("pretraining");
+    let policy = untrained(scenario)?;
+    let data =
+        narrow_demonstrations(scenario, how.narrow, how.cells, how.demonstrations, seed.named("data"));
+    let start = policy.initial(seed.named("weights"));
+    let mut trainer = Trainer::new(&policy, start, Rule::Adam { rate: how.rate });
+    trainer.fit(&data, how.batch, how.steps, seed.named("batches"));
+    let file = policy.to_safetensors(trainer.weights());
+    Ok(file.expect("weights of a policy have its shape"))
+}

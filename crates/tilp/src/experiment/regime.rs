@@ -1,0 +1,136 @@
+//! The radio regime of a cell: who misses the deadline, and whether deciding jointly could help.
+
+use crate::allocate::{Demand, equal_finish};
+use crate::cost::{Grant, Job, Link, cost};
+use crate::units::{BitsPerSecond, Bytes, Hertz, Seconds};
+use crate::wireless::{Fading, computation_delay, rate};
+use crate::world::{Cell, Channel, Radio};
+
+/// The radio regime, on the true channel and hardware.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Regime {
+    /// Share of the terminals that miss the deadline in a median round: everybody scheduled, an
+    /// even split, nothing compressed, the shallowest cut.
+    pub late_median: f64,
+    /// Share of all these misses that falls on terminals which miss more than half of the rounds.
+    pub late_same: f64,
+    /// Share of the terminals that make it at their median fade with a tenth of the band and 90 %
+    /// compression, at the best cut they can hold.
+    pub reachable: f64,
+    /// Share of the rounds in which those who could make it alone, uncompressed, cannot make it
+    /// together.
+    pub crowded: f64,
+    /// Share of the terminals that cannot hold the deepest cut.
+    pub short_of_memory: f64,
+}
+
+/// Measures the regime over a number of rounds.
+pub fn regime(world: &Cell, rounds: u64) -> Regime {
+    let radio = &world.radio;
+    let n_terminals = radio.n_terminals();
+    let mut misses = vec![0u64; n_terminals];
+    let mut late_shares = Vec::new();
+    let mut crowded = 0u64;
+    let mut channel = Walk::new(radio);
+    for round in 1..=rounds {
+        let fades: Vec<f64> = (0..n_terminals).map(|n| channel.power(radio, n, round)).collect();
+        let late = late_with_even_split(radio, &fades);
+        late.iter().for_each(|&n| misses[n] += 1);
+        late_shares.push(late.len() as f64 / n_terminals as f64);
+        crowded += u64::from(is_crowded(radio, &fades));
+        channel.advance();
+    }
+    late_shares.sort_by(f64::total_cmp);
+    let all: u64 = misses.iter().sum();
+    let frequent: u64 = misses.iter().filter(|&&count| 2 * count > rounds).sum();
+    let share = |count: usize| count as f64 / n_terminals as f64;
+    let deepest = radio.profile.memory(*radio.limits.cuts.last().expect("checked: not empty"));
+    Regime {
+        late_median: late_shares[late_shares.len() / 2],
+        late_same: if all > 0 { frequent as f64 / all as f64 } else { 0.0 },
+        reachable: share((0..n_terminals).filter(|&n| is_reachable(radio, n)).count()),
+        crowded: crowded as f64 / rounds as f64,
+        short_of_memory: share(radio.memory.iter().filter(|&&budget| budget < deepest).count()),
+    }
+}
+
+/// A walk over the rounds of a channel that leaves the world's own alone.
+struct Walk(Option<Fading>);
+
+impl Walk {
+    fn new(radio: &Radio) -> Self {
+        match &radio.channel {
+            Channel::Drawn { fading, .. } => Self(Some(fading.clone())),
+            Channel::Recorded(_) => Self(None),
+        }
+    }
+
+    fn power(&self, radio: &Radio, n: usize, round: u64) -> f64 {
+        match &self.0 {
+            Some(fading) => fading.values()[n].power(),
+            None => radio.channel.fading_power(n, round),
+        }
+    }
+
+    fn advance(&mut self) {
+        if let Some(fading) = &mut self.0 {
+            fading.advance();
+        }
+    }
+}
+
+/// A terminal's job in a round without model exchange.
+fn job(radio: &Radio, cut: usize, compression: f64) -> Job {
+    radio.accounting.training(&radio.profile, cut, compression, cut, 0)
+}
+
+fn delay(radio: &Radio, n: usize, fade: f64, job: &Job, bandwidth: Hertz) -> Seconds {
+    let link =
+        Link { gain: radio.channel.gains()[n], fading_power: fade, model: radio.rate_model };
+    let grant = Grant { bandwidth, power: radio.limits.power };
+    cost(job, &radio.truth[n], &link, grant).delay()
+}
+
+fn late_with_even_split(radio: &Radio, fades: &[f64]) -> Vec<usize> {
+    let share = radio.limits.bandwidth / fades.len() as f64;
+    let job = job(radio, radio.limits.cuts[0], 0.0);
+    let is_late = |n: &usize| delay(radio, *n, fades[*n], &job, share) > radio.limits.deadline;
+    (0..fades.len()).filter(is_late).collect()
+}
+
+fn is_reachable(radio: &Radio, n: usize) -> bool {
+    // The median of Exp(1).
+    let fade = std::f64::consts::LN_2;
+    let share = radio.limits.bandwidth / 10.0;
+    (radio.limits.cuts.iter()).filter(|&&cut| radio.profile.memory(cut) <= radio.memory[n]).any(
+        |&cut| {
+            let job = job(radio, cut, radio.limits.compression);
+            delay(radio, n, fade, &job, share) <= radio.limits.deadline
+        },
+    )
+}
+
+/// Whether those who could make it alone cannot make it together, uncompressed.
+fn is_crowded(radio: &Radio, fades: &[f64]) -> bool {
+    let job = job(radio, radio.limits.cuts[0], 0.0);
+    let (band, deadline) = (radio.limits.bandwidth, radio.limits.deadline);
+    let alone: Vec<usize> = (0..fades.len())
+        .filter(|&n| delay(radio, n, fades[n], &job, band) <= deadline)
+        .collect();
+    let link_rate = |n: usize, bandwidth: Hertz| -> BitsPerSecond {
+        let (gain, noise) = (radio.channel.gains()[n], radio.truth[n].noise_w_per_hz);
+        rate(radio.rate_model, bandwidth, radio.limits.power, gain, fades[n], noise)
+    };
+    let rates: Vec<_> =
+        alone.iter().map(|&n| move |bandwidth: Hertz| link_rate(n, bandwidth)).collect();
+    let Bytes(bytes) = job.air();
+    let demand = |(&n, rate): (&usize, _)| {
+        let hardware = &radio.truth[n];
+        let speed = hardware.operations_per_cycle;
+        let fixed = computation_delay(job.work, speed, hardware.clock);
+        Demand { bits: bytes as f64 * 8.0, fixed, rate }
+    };
+    let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
+    let demands: Vec<Demand> = alone.iter().zip(rates).map(demand).collect();
+    equal_finish(&demands, band, deadline).is_none()
+}
