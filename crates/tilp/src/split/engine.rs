@@ -1,0 +1,352 @@
+//! Rounds of federated split learning with mixed cuts, and their aggregation.
+
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+
+use super::compress::Compressor;
+use super::data::Dataset;
+use super::message::LayerWeights;
+use super::model::{SplitModel, Weights};
+use super::server::{Server, ServerWork};
+use super::terminal::{Terminal, TerminalWork};
+use super::wire::WireError;
+use crate::nn::lanes::vectorised;
+use crate::rng::{Rng, Seed};
+use crate::units::Bytes;
+
+/// How training is done; the same for every round unless the caller changes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The seed of minibatches and of stochastic compression.
+    pub seed: Seed,
+    /// Samples of a minibatch (`K_n`), fewer where a terminal has fewer.
+    pub samples: usize,
+    /// Learning rate of the server's layers (`eta^s`).
+    pub server_rate: f32,
+    /// Learning rate of the terminals' layers (`eta^c`).
+    pub client_rate: f32,
+    /// Momentum of both sides; zero is the paper's plain descent.
+    pub momentum: f32,
+    /// The operator behind the compression `q`.
+    pub compressor: Compressor,
+}
+
+impl Settings {
+    /// The generator of one terminal in one round for one purpose.
+    pub(super) fn stream(&self, name: &str, terminal: u32, round: u64) -> Rng {
+        self.seed.named(name).at(terminal.into()).at(round).rng()
+    }
+}
+
+/// A terminal that takes part in a round, and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Participant {
+    /// Its index.
+    pub terminal: usize,
+    /// It runs layers 1 to this one; at the last layer it trains alone, with nothing to exchange.
+    pub cut: usize,
+    /// Share of the payload that is not sent.
+    pub q: f64,
+}
+
+/// What a round did for one participant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// The terminal.
+    pub terminal: usize,
+    /// Samples of its minibatch.
+    pub samples: usize,
+    /// Loss of its minibatch.
+    pub loss: f64,
+    /// Norm of the gradient of its own layers.
+    pub client_gradient_norm: f64,
+    /// Norm of its gradient of the server's layers.
+    pub server_gradient_norm: f64,
+    /// Bytes of the activation message.
+    pub up: Bytes,
+    /// Bytes of the gradient message.
+    pub down: Bytes,
+    /// Bytes of the layers it had to download first.
+    pub sync_down: Bytes,
+}
+
+/// Why a round cannot be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RoundError {
+    /// A participant that does not exist, comes twice, or asks for the impossible.
+    #[error("participant {terminal}: {field} = {value}, expected {expected}")]
+    Participant {
+        /// Its index.
+        terminal: usize,
+        /// The field at fault.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+        /// What would be right.
+        expected: String,
+    },
+    /// A message that cannot be read.
+    #[error("message: {0}")]
+    Message(#[from] WireError),
+}
+
+/// Server and terminals of one training run.
+pub struct Engine<M: SplitModel> {
+    pub(super) model: Arc<M>,
+    pub(super) settings: Settings,
+    pub(super) server: Server,
+    pub(super) terminals: Vec<Terminal>,
+    seats: Vec<Weights>,
+    pool: Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
+}
+
+impl<M: SplitModel> Engine<M> {
+    /// Everybody holds the base policy.
+    pub fn new(model: Arc<M>, settings: Settings, base: &Weights, data: &[Arc<Dataset>]) -> Self {
+        let terminals = data.iter().enumerate().map(|(index, data)| {
+            assert!(!data.is_empty(), "terminal {index} has no samples");
+            Terminal::new(index as u32, data.clone(), base.clone())
+        });
+        Self {
+            model,
+            settings,
+            server: Server::new(base.clone()),
+            terminals: terminals.collect(),
+            seats: Vec::new(),
+            pool: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// The settings, which may be changed between rounds.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+
+    /// The server's half.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The terminals.
+    pub fn terminals(&self) -> &[Terminal] {
+        &self.terminals
+    }
+
+    /// Bytes that a terminal must download before it can train at this cut.
+    pub fn missing_bytes(&self, terminal: usize, cut: usize) -> Bytes {
+        self.layer_bytes(self.terminals[terminal].held + 1, cut)
+    }
+
+    /// Bytes of the copies that a terminal must upload at an aggregation.
+    pub fn owed_bytes(&self, terminal: usize) -> Bytes {
+        self.layer_bytes(1, self.terminals[terminal].deepest_trained())
+    }
+
+    fn layer_bytes(&self, first: usize, last: usize) -> Bytes {
+        if first > last {
+            return Bytes(0);
+        }
+        let sizes = (first..=last).map(|layer| self.model.n_parameters(layer));
+        Bytes(LayerWeights::n_bytes(sizes) as u64)
+    }
+
+    /// One round. Outcomes come in the order of the participants; the result does not depend on
+    /// that order, nor on the number of threads.
+    ///
+    /// Who takes no part keeps its layers:
+    ///
+    /// $$ \mathbf{W}^{\mathrm{c}}_n[t] = \mathbf{W}^{\mathrm{c}}_n[t-1], n \notin \mathcal{S}[t] $$
+    ///
+    /// Eq. `sys-upd-unscheduled`
+    pub fn round(
+        &mut self,
+        round: u64,
+        participants: &[Participant],
+    ) -> Result<Vec<Outcome>, RoundError> {
+        let chosen = self.chosen(participants)?;
+        self.seats.resize_with(self.seats.len().max(participants.len()), Weights::default);
+        let Self { model, settings, server, terminals, seats, pool } = self;
+        let mut tasks: Vec<_> = terminals.iter_mut().zip(&chosen).collect();
+        tasks.retain(|(_, participant)| participant.is_some());
+        let job = Job { model: &**model, settings, server, pool, round };
+        let done: Vec<Outcome> = tasks
+            .into_par_iter()
+            .zip(&mut *seats)
+            .filter_map(|((terminal, participant), seat)| Some((terminal, (*participant)?, seat)))
+            .map(|(terminal, participant, seat)| job.train(terminal, participant, seat))
+            .collect::<Result<_, _>>()?;
+        let cuts = chosen.iter().flatten().map(|participant| participant.cut);
+        let seats: Vec<_> =
+            cuts.zip(&done).zip(&*seats).map(|((cut, o), seat)| (cut, o.samples, seat)).collect();
+        server.update(settings, &seats);
+        let place = |terminal: usize| done.partition_point(|outcome| outcome.terminal < terminal);
+        Ok(participants.iter().map(|one| done[place(one.terminal)]).collect())
+    }
+
+    /// The participants by terminal, each checked.
+    fn chosen(&self, participants: &[Participant]) -> Result<Vec<Option<Participant>>, RoundError> {
+        let mut chosen = vec![None; self.terminals.len()];
+        let last = self.model.n_layers();
+        for one in participants {
+            let wrong = |field, value, expected: String| {
+                let terminal = one.terminal;
+                Err(RoundError::Participant { terminal, field, value, expected })
+            };
+            let Some(place) = chosen.get_mut(one.terminal) else {
+                let expected = format!("below {}", self.terminals.len());
+                return wrong("index", one.terminal as f64, expected);
+            };
+            if place.is_some() {
+                return wrong("index", one.terminal as f64, "each terminal once".to_string());
+            }
+            if !(1..=last).contains(&one.cut) {
+                return wrong("cut", one.cut as f64, format!("1 to {last}"));
+            }
+            if !(0.0..=1.0).contains(&one.q) {
+                return wrong("q", one.q, "0 to 1".to_string());
+            }
+            *place = Some(*one);
+        }
+        Ok(chosen)
+    }
+
+    /// Makes every layer the mean of the copies that were trained since the last aggregation: of
+    /// the server's by the samples of those it served, of a terminal's by the samples it used.
+    /// Untouched layers stay. Copies of terminals that are not in `arrived` are lost; afterwards
+    /// no terminal holds anything current.
+    pub fn aggregate(&mut self, arrived: &[usize]) {
+        let mut present = vec![false; self.terminals.len()];
+        for terminal in arrived {
+            present[*terminal] = true;
+        }
+        self.server.weights = self.mean(|terminal| present[terminal]);
+        self.server.served.fill(0);
+        for terminal in &mut self.terminals {
+            terminal.forget();
+        }
+    }
+
+    /// The model that an aggregation of all copies would give; nothing changes.
+    pub fn virtual_mean(&self) -> Weights {
+        self.mean(|_| true)
+    }
+
+    fn mean(&self, present: impl Fn(usize) -> bool + Sync) -> Weights {
+        let layers = (1..=self.model.n_layers()).into_par_iter().map(|layer| {
+            let own = (self.server.served[layer - 1], self.server.weights.layer(layer));
+            let theirs = self.terminals.iter().enumerate().filter(|(index, _)| present(*index));
+            let theirs = theirs.map(|(_, one)| (one.trained[layer - 1], one.weights.layer(layer)));
+            let trained = std::iter::once(own).chain(theirs).filter(|(samples, _)| *samples > 0);
+            weighted_mean(&trained.collect::<Vec<_>>()).unwrap_or_else(|| own.1.to_vec())
+        });
+        Weights::new(layers.collect())
+    }
+}
+
+/// The mean of copies of a layer, each with its samples; a single copy stays bit for bit.
+fn weighted_mean(copies: &[(u64, &[f32])]) -> Option<Vec<f32>> {
+    let (_, first) = copies.first()?;
+    if copies.len() == 1 {
+        return Some(first.to_vec());
+    }
+    let total: u64 = copies.iter().map(|(samples, _)| samples).sum();
+    let mut sum = vec![0.0f64; first.len()];
+    for (samples, copy) in copies {
+        let share = *samples as f64 / total as f64;
+        vectorised(|| {
+            for (value, parameter) in sum.iter_mut().zip(*copy) {
+                *value += share * f64::from(*parameter);
+            }
+        });
+    }
+    Some(sum.into_iter().map(|value| value as f32).collect())
+}
+
+/// The loss of a round, every minibatch weighted by its size.
+///
+/// $$ \mathcal{J}[t] = \sum_{n \in \mathcal{S}[t]} \omega_n[t] \mathcal{J}_n[t],
+///    \omega_n[t] = K_n[t] / \sum_j K_j[t] $$
+///
+/// Eq. `training-loss`
+pub fn training_loss(outcomes: &[Outcome]) -> f64 {
+    let total: usize = outcomes.iter().map(|outcome| outcome.samples).sum();
+    outcomes.iter().map(|outcome| outcome.loss * outcome.samples as f64 / total as f64).sum()
+}
+
+/// What all participants of a round share.
+struct Job<'a, M: SplitModel> {
+    model: &'a M,
+    settings: &'a Settings,
+    server: &'a Server,
+    pool: &'a Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
+    round: u64,
+}
+
+impl<M: SplitModel> Job<'_, M> {
+    fn train(
+        &self,
+        terminal: &mut Terminal,
+        participant: Participant,
+        seat: &mut Weights,
+    ) -> Result<Outcome, RoundError> {
+        let taken = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let new = || (TerminalWork::new(self.model), ServerWork::new(self.model));
+        let mut work = taken.unwrap_or_else(new);
+        if seat.n_layers() == 0 {
+            *seat = Weights::zeros(self.model);
+        }
+        let outcome = self.exchange(terminal, participant, seat, &mut work);
+        self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(work);
+        outcome
+    }
+
+    fn exchange(
+        &self,
+        terminal: &mut Terminal,
+        Participant { cut, q, .. }: Participant,
+        seat: &mut Weights,
+        (front, back): &mut (TerminalWork<M>, ServerWork<M>),
+    ) -> Result<Outcome, RoundError> {
+        let Self { model, settings, server, round, .. } = *self;
+        let mut sync_down = Bytes(0);
+        if terminal.held < cut {
+            let missing = terminal.held + 1..=cut;
+            let bytes = server.weights_message(round, terminal.index, missing);
+            terminal.receive(model, &bytes)?;
+            sync_down = Bytes(bytes.len() as u64);
+        }
+        let index = terminal.index as usize;
+        if cut == model.n_layers() {
+            let (loss, norm, samples) = terminal.train_alone(model, settings, round, front);
+            return Ok(Outcome {
+                terminal: index,
+                samples,
+                loss,
+                client_gradient_norm: norm,
+                server_gradient_norm: 0.0,
+                up: Bytes(0),
+                down: Bytes(0),
+                sync_down,
+            });
+        }
+        let activation = terminal.forward(model, settings, round, cut, q, front);
+        let served = server.serve(model, settings, &activation, back, seat)?;
+        let client_gradient_norm = terminal.backward(model, settings, &served.reply, front)?;
+        Ok(Outcome {
+            terminal: index,
+            samples: served.samples,
+            loss: served.loss,
+            client_gradient_norm,
+            server_gradient_norm: served.gradient_norm,
+            up: Bytes(activation.len() as u64),
+            down: Bytes(served.reply.len() as u64),
+            sync_down,
+        })
+    }
+}
