@@ -1,11 +1,16 @@
 //! TiLP: task-success-oriented planning for federated split learning over a wireless cell.
 
+pub mod allocate;
+pub mod cost;
+pub mod experiment;
 pub mod nn;
 pub mod rng;
 pub mod round;
 pub mod run;
+pub mod scenario;
 pub mod snapshot;
 pub mod split;
 pub mod tasks;
 pub mod units;
 pub mod wireless;
+pub mod world;

@@ -9,7 +9,7 @@ use crate::round::SuccessCount;
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
 use crate::split::central::{Rule, Trainer};
 use crate::split::data::Dataset;
-use crate::split::model::{SplitModel, Weights};
+use crate::split::model::Weights;
 use crate::tasks::{ACTION, Family, Robot, Workcell, expert};
 use crate::world::Cell;
 

@@ -5,7 +5,7 @@
 //! [`compress`]; [`engine`] runs rounds of them and aggregates.
 
 pub mod central;
-pub mod checkpoint;
+mod checkpoint;
 pub mod compress;
 pub mod data;
 pub mod engine;
