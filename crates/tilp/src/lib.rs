@@ -1,6 +1,7 @@
 //! TiLP: task-success-oriented planning for federated split learning over a wireless cell.
 
 pub mod nn;
+pub mod record;
 pub mod rng;
 pub mod round;
 pub mod run;
