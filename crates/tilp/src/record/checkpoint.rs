@@ -55,10 +55,10 @@ impl Checkpoint {
     pub fn to_bytes(&self) -> Vec<u8> {
         let arrays: BTreeMap<&str, (&str, Vec<u8>)> =
             self.state.0.iter().map(|(name, array)| (name.as_str(), encode(array))).collect();
-        let mut header = Map::new();
-        let digest = digest(&self.metadata(), arrays.iter().map(|(n, (t, d))| (*n, *t, &d[..])));
         let mut metadata = self.metadata();
+        let digest = digest(&metadata, arrays.iter().map(|(n, (t, d))| (*n, *t, &d[..])));
         metadata.insert("sha256".into(), digest);
+        let mut header = Map::new();
         header.insert(METADATA.into(), serde_json::json!(metadata));
         let mut body = Vec::new();
         // Wide types first, so that every array lies at a multiple of its width.

@@ -83,7 +83,31 @@ impl Files {
     }
 }
 
-/// JSON that people read.
+/// JSON with one line a field: people read it, and a curve of a thousand points stays one line.
 fn lines(value: &Value) -> Vec<u8> {
-    format!("{value:#}\n").into_bytes()
+    let Value::Object(fields) = value else { return format!("{value}\n").into_bytes() };
+    let fields =
+        fields.iter().map(|(name, value)| format!("  {}: {value}", Value::from(&name[..])));
+    format!("{{\n{}\n}}\n", fields.collect::<Vec<_>>().join(",\n")).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_one_line_a_field() {
+        let value = serde_json::json!({"b\"": [[1, 0.5], [2, null]], "a": {"x": "y\n"}});
+        let text = String::from_utf8(lines(&value)).unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        assert_eq!(serde_json::from_slice::<Value>(&lines(&Value::Null)).unwrap(), Value::Null);
+    }
+
+    #[test]
+    fn the_summary_is_written_last() {
+        let files = Files::new().summary(&Summary::default()).model(vec![]).scenario("");
+        let names: Vec<_> = files.in_order().map(|(name, _)| name).collect();
+        assert_eq!(names, [MODEL, SCENARIO, SUMMARY]);
+    }
 }

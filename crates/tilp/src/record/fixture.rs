@@ -129,7 +129,7 @@ fn done(round: u64) -> Executed {
         loss: (n == 0).then(|| 1.0 / round as f64),
         gradient_norm: (n == 0).then_some(0.1),
     };
-    let counts = vec![SuccessCount { successes: round.min(10), episodes: 8 }];
+    let counts = vec![SuccessCount { successes: round.min(8), episodes: 8 }];
     Executed {
         outcome: Outcome {
             round,

@@ -13,24 +13,15 @@ use super::{Checkpoint, Files, Identity, RecordError, RoundRow, Summary, rounds_
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
     path: PathBuf,
+    /// Nothing has been written yet.
+    new: bool,
 }
 
 impl RunFolder {
     /// A folder for a new run. Nothing is made on disk before the first [`RunFolder::write`].
     pub fn create(path: &Path) -> Result<Self, RecordError> {
-        match fs::read_dir(path) {
-            Ok(mut entries) => {
-                if entries.next().is_some() {
-                    return Err(RecordError::InUse { path: path.to_owned() });
-                }
-            }
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(_) if path.is_file() => {
-                return Err(RecordError::NotAFolder { path: path.to_owned() });
-            }
-            Err(e) => return Err(RecordError::io("list", path)(e)),
-        }
-        Ok(Self { path: path.to_owned() })
+        Self::check_unused(path)?;
+        Ok(Self { path: path.to_owned(), new: true })
     }
 
     /// The folder of a run that has been written to.
@@ -38,7 +29,7 @@ impl RunFolder {
         if !path.join(MANIFEST).is_file() {
             return Err(RecordError::Absent { path: path.to_owned(), name: MANIFEST });
         }
-        Ok(Self { path: path.to_owned() })
+        Ok(Self { path: path.to_owned(), new: false })
     }
 
     /// Where it is.
@@ -48,8 +39,18 @@ impl RunFolder {
 
     /// Writes files, each whole or not at all. If the folder does not exist yet it appears with
     /// all of them at once; if that fails, nothing is left behind.
-    pub fn write(&self, files: &Files) -> Result<(), RecordError> {
-        if self.path.exists() { self.replace(files) } else { self.appear(files) }
+    pub fn write(&mut self, files: &Files) -> Result<(), RecordError> {
+        if self.new {
+            // Another run may have taken the folder since it was found empty.
+            Self::check_unused(&self.path)?;
+        }
+        if self.path.exists() {
+            self.replace(files)?
+        } else {
+            self.appear(files)?
+        }
+        self.new = false;
+        Ok(())
     }
 
     /// The checkpoint, which must be of this run.
@@ -79,6 +80,23 @@ impl RunFolder {
     pub fn read_rounds(&self) -> Result<Vec<RoundRow>, RecordError> {
         let (path, text) = self.read_text(ROUNDS)?;
         rounds_from_csv(&text, &path)
+    }
+
+    /// An error unless a new run may be written there.
+    fn check_unused(path: &Path) -> Result<(), RecordError> {
+        match fs::read_dir(path) {
+            Ok(mut entries) => {
+                if entries.next().is_some() {
+                    return Err(RecordError::InUse { path: path.to_owned() });
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(_) if path.is_file() => {
+                return Err(RecordError::NotAFolder { path: path.to_owned() });
+            }
+            Err(e) => return Err(RecordError::io("list", path)(e)),
+        }
+        Ok(())
     }
 
     fn read(&self, name: &'static str) -> Result<(PathBuf, Vec<u8>), RecordError> {
@@ -145,10 +163,8 @@ impl RunFolder {
 
     /// Writes file by file into a folder that is there.
     fn replace(&self, files: &Files) -> Result<(), RecordError> {
-        let was_empty =
-            fs::read_dir(&self.path).map_err(RecordError::io("list", &self.path))?.next().is_none();
         let result = files.in_order().try_for_each(|(n, b)| write_atomic(&self.path, n, b));
-        if result.is_err() && was_empty {
+        if result.is_err() && self.new {
             for (name, _) in files.in_order() {
                 let file = self.path.join(name);
                 let _ = fs::remove_file(&file);

@@ -37,7 +37,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_folder_appears_with_its_first_files_and_not_before() {
     let scratch = Scratch::new("appears");
     let path = scratch.path().join("runs/one");
-    let folder = RunFolder::create(&path).unwrap();
+    let mut folder = RunFolder::create(&path).unwrap();
     assert_eq!(names(scratch.path()), [""; 0]);
     folder.write(&start("a")).unwrap();
     assert_eq!(names(&scratch.path().join("runs")), ["one"]);
@@ -48,7 +48,7 @@ fn a_folder_appears_with_its_first_files_and_not_before() {
 #[test]
 fn a_finished_folder_holds_every_file_and_nothing_else() {
     let scratch = Scratch::new("finished");
-    let folder = RunFolder::create(scratch.path()).unwrap();
+    let mut folder = RunFolder::create(scratch.path()).unwrap();
     folder.write(&start("a")).unwrap();
     folder.write(&end(&history(6), 5.0)).unwrap();
     let expected = [
@@ -72,16 +72,16 @@ fn a_finished_folder_holds_every_file_and_nothing_else() {
 #[test]
 fn a_resumed_run_writes_the_same_bytes_as_one_never_stopped() {
     let scratch = Scratch::new("resume");
-    let whole = RunFolder::create(&scratch.path().join("whole")).unwrap();
+    let mut whole = RunFolder::create(&scratch.path().join("whole")).unwrap();
     whole.write(&start("a")).unwrap();
     whole.write(&end(&history(6), 5.0)).unwrap();
 
-    let stopped = RunFolder::create(&scratch.path().join("stopped")).unwrap();
+    let mut stopped = RunFolder::create(&scratch.path().join("stopped")).unwrap();
     stopped.write(&start("b")).unwrap();
     stopped.write(&end(&history(3), 7.0)).unwrap();
     assert_ne!(fingerprint(stopped.path()).unwrap(), fingerprint(whole.path()).unwrap());
 
-    let resumed = RunFolder::open(stopped.path()).unwrap();
+    let mut resumed = RunFolder::open(stopped.path()).unwrap();
     let found = resumed.read_checkpoint(&identity()).unwrap();
     let mut rows = History::default();
     rows.restore(&found.state).unwrap();
@@ -108,14 +108,14 @@ fn a_first_write_that_fails_leaves_nothing() {
     let scratch = Scratch::new("fails");
     let files = start("a");
     fs::write(scratch.path().join("file"), "in the way").unwrap();
-    let folder = RunFolder { path: scratch.path().join("file/run") };
+    let mut folder = RunFolder { path: scratch.path().join("file/run"), new: false };
     let message = folder.write(&files).unwrap_err().to_string();
     assert!(message.starts_with("cannot create ") && message.contains("run"), "{message}");
     assert_eq!(names(scratch.path()), ["file"]);
 
     // Long enough that the name of the folder written aside is too long for a file system.
     let path = scratch.path().join("a/b").join("n".repeat(252));
-    let folder = RunFolder::create(&path).unwrap();
+    let mut folder = RunFolder::create(&path).unwrap();
     assert!(folder.write(&files).is_err());
     assert_eq!(names(scratch.path()), ["file"]);
 }
@@ -123,7 +123,7 @@ fn a_first_write_that_fails_leaves_nothing() {
 #[test]
 fn a_failed_write_keeps_the_old_file() {
     let scratch = Scratch::new("keeps");
-    let folder = RunFolder::create(&scratch.path().join("run")).unwrap();
+    let mut folder = RunFolder::create(&scratch.path().join("run")).unwrap();
     folder.write(&start("a")).unwrap();
     fs::create_dir(folder.path().join(".scenario.toml.part")).unwrap();
     let message = folder.write(&Files::new().scenario("new")).unwrap_err().to_string();
@@ -138,7 +138,7 @@ fn what_a_kill_left_behind_is_written_over() {
     let staged = scratch.path().join(".run.part");
     fs::create_dir(&staged).unwrap();
     fs::write(staged.join("old"), "old").unwrap();
-    let folder = RunFolder::create(&path).unwrap();
+    let mut folder = RunFolder::create(&path).unwrap();
     folder.write(&start("a")).unwrap();
     assert_eq!(names(scratch.path()), ["run"]);
     fs::write(path.join("checkpoint/.state.safetensors.part"), "half").unwrap();
@@ -152,7 +152,7 @@ fn reading_names_the_folder_and_what_is_missing_or_broken() {
     let scratch = Scratch::new("missing");
     let message = RunFolder::open(scratch.path()).unwrap_err().to_string();
     assert!(message.contains("has no manifest.json"), "{message}");
-    let folder = RunFolder::create(&scratch.path().join("run")).unwrap();
+    let mut folder = RunFolder::create(&scratch.path().join("run")).unwrap();
     folder.write(&start("a")).unwrap();
     let message = folder.read_summary().unwrap_err().to_string();
     assert!(message.contains("run has no summary.json"), "{message}");
@@ -162,4 +162,15 @@ fn reading_names_the_folder_and_what_is_missing_or_broken() {
     fs::write(folder.path().join(CHECKPOINT), "broken").unwrap();
     let message = folder.read_checkpoint(&identity()).unwrap_err().to_string();
     assert!(message.contains("truncated or corrupt"), "{message}");
+}
+
+#[test]
+fn two_new_runs_cannot_share_a_folder() {
+    let scratch = Scratch::new("race");
+    let path = scratch.path().join("run");
+    let mut one = RunFolder::create(&path).unwrap();
+    let mut other = RunFolder::create(&path).unwrap();
+    one.write(&start("a")).unwrap();
+    assert!(matches!(other.write(&start("b")), Err(RecordError::InUse { .. })));
+    assert_eq!(one.read_manifest().unwrap()["host"], "a");
 }

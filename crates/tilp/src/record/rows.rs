@@ -1,7 +1,7 @@
 //! The rows of a run: one per round, and one per terminal and round.
 
 use super::table::row;
-use crate::round::{SuccessCount, TerminalLedger};
+use crate::round::{SuccessCount, TerminalLedger, TerminalOutcome};
 use crate::run::RoundRecord;
 use crate::units::{Bytes, Joules, to_db};
 
@@ -118,7 +118,7 @@ impl RoundRow {
     pub fn of(record: &RoundRecord) -> Self {
         let RoundRecord { seen, plan, done } = record;
         let (outcome, ledger) = (&done.outcome, &done.ledger);
-        let count = |held: fn(&crate::round::TerminalOutcome) -> bool| {
+        let count = |held: fn(&TerminalOutcome) -> bool| {
             outcome.terminals.iter().filter(|one| held(one)).count() as u64
         };
         let bytes = |of: fn(&TerminalLedger) -> Bytes| -> u64 {
