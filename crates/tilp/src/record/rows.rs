@@ -121,12 +121,10 @@ impl RoundRow {
         let count = |held: fn(&TerminalOutcome) -> bool| {
             outcome.terminals.iter().filter(|one| held(one)).count() as u64
         };
-        let bytes = |of: fn(&TerminalLedger) -> Bytes| -> u64 {
-            ledger.terminals.iter().map(of).sum::<Bytes>().0
-        };
-        let joules = |of: fn(&TerminalLedger) -> Joules| -> f64 {
-            ledger.terminals.iter().map(of).sum::<Joules>().0
-        };
+        let bytes =
+            |of: fn(&TerminalLedger) -> Bytes| ledger.terminals.iter().map(of).sum::<Bytes>().0;
+        let joules =
+            |of: fn(&TerminalLedger) -> Joules| ledger.terminals.iter().map(of).sum::<Joules>().0;
         let (radio_j, compute_j) =
             (joules(|one| one.energy_radio), joules(|one| one.energy_compute));
         let (volume, sync) = (bytes(|one| one.bytes_up), bytes(|one| one.bytes_sync));
