@@ -4,6 +4,7 @@ pub mod allocate;
 pub mod cost;
 pub mod experiment;
 pub mod nn;
+pub mod record;
 pub mod rng;
 pub mod round;
 pub mod run;

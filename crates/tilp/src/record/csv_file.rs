@@ -1,0 +1,102 @@
+//! `rounds.csv`: one line a round, written with the fewest digits that give the number back.
+
+use std::path::Path;
+
+use super::error::shortened;
+use super::table::{ABSENT, Kind, Row};
+use super::{RecordError, RoundRow};
+
+/// The text of `rounds.csv`.
+pub fn rounds_to_csv(rows: &[RoundRow]) -> String {
+    let names: Vec<_> = RoundRow::COLUMNS.iter().map(|column| column.name).collect();
+    let mut text = names.join(",") + "\n";
+    for row in rows {
+        let cells = RoundRow::COLUMNS.iter().map(|column| to_text(column.kind, (column.get)(row)));
+        text += &cells.collect::<Vec<_>>().join(",");
+        text.push('\n');
+    }
+    text
+}
+
+/// The rows of a `rounds.csv`; `path` is named in the error.
+pub fn rounds_from_csv(text: &str, path: &Path) -> Result<Vec<RoundRow>, RecordError> {
+    let malformed = |reason: String| RecordError::Malformed { path: path.to_owned(), reason };
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|e| malformed(e.to_string()))?;
+    if !header.iter().eq(RoundRow::COLUMNS.iter().map(|column| column.name)) {
+        return Err(malformed("other columns than expected of rounds.csv of this version".into()));
+    }
+    let mut rows = Vec::new();
+    for (idx, line) in reader.records().enumerate() {
+        let line = line.map_err(|e| malformed(e.to_string()))?;
+        let mut row = RoundRow::default();
+        for (column, cell) in RoundRow::COLUMNS.iter().zip(&line) {
+            let bits = from_text(column.kind, cell).ok_or_else(|| {
+                let (name, cell) = (column.name, shortened(cell));
+                malformed(format!(
+                    "line {}: {name} = {cell:?}, expected a {:?}",
+                    idx + 2,
+                    column.kind
+                ))
+            })?;
+            (column.set)(&mut row, bits);
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn to_text(kind: Kind, bits: u64) -> String {
+    match kind {
+        Kind::Count => bits.to_string(),
+        Kind::Optional if bits == ABSENT => String::new(),
+        Kind::Number | Kind::Optional => format!("{:?}", f64::from_bits(bits)),
+        Kind::Flag => (bits != 0).to_string(),
+    }
+}
+
+fn from_text(kind: Kind, text: &str) -> Option<u64> {
+    match kind {
+        Kind::Count => text.parse().ok(),
+        Kind::Optional if text.is_empty() => Some(ABSENT),
+        Kind::Number | Kind::Optional => text.parse().ok().map(f64::to_bits),
+        Kind::Flag => text.parse::<bool>().ok().map(u64::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::history;
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_absent_ones_empty() {
+        let text = rounds_to_csv(&history(2).rounds);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].starts_with("round,clock_s,n_scheduled,n_took_part,n_late,bandwidth_hz"));
+        assert!(
+            lines[0].ends_with("aggregated,fallback,calibration_success,report_success,episodes")
+        );
+        assert_eq!(
+            lines[1],
+            "1,2.0,2,1,1,120.0,3.0,2.0,1.05,0.30000000000000004,0.75,300,7,337,,0.7,1.0,0,0.0,\
+             false,false,,,0"
+        );
+        assert!(lines[2].contains(",inf,"));
+    }
+
+    #[test]
+    fn the_rows_come_back_from_their_text() {
+        let rows = history(6).rounds;
+        assert_eq!(rounds_from_csv(&rounds_to_csv(&rows), Path::new("r.csv")).unwrap(), rows);
+    }
+
+    #[test]
+    fn a_bad_cell_is_named_with_line_and_column() {
+        let text = rounds_to_csv(&history(2).rounds).replace("\n2,4.0", "\n2,four");
+        let error = rounds_from_csv(&text, Path::new("r.csv")).unwrap_err().to_string();
+        assert_eq!(error, "r.csv: line 3: clock_s = \"four\", expected a Number");
+        assert!(rounds_from_csv("a,b\n1,2\n", Path::new("r.csv")).is_err());
+        assert!(rounds_from_csv("", Path::new("r.csv")).is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! The files of a run folder, encoded and ready to be written together.
+
+use serde_json::Value;
+
+use super::{
+    Checkpoint, History, RecordError, Summary, rounds_to_csv, scalar_events, terminals_to_parquet,
+};
+
+pub(super) const MANIFEST: &str = "manifest.json";
+pub(super) const SCENARIO: &str = "scenario.toml";
+pub(super) const ROUNDS: &str = "rounds.csv";
+pub(super) const TERMINALS: &str = "terminals.parquet";
+pub(super) const SUMMARY: &str = "summary.json";
+pub(super) const MODEL: &str = "model.safetensors";
+pub(super) const TIMING: &str = "timing.json";
+pub(super) const CHECKPOINT: &str = "checkpoint/state.safetensors";
+/// How the name of a TensorBoard file begins.
+pub(super) const EVENTS: &str = "events.out.tfevents";
+
+/// Files to be written together, each at most once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Files(Vec<(String, Vec<u8>)>);
+
+impl Files {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `manifest.json`.
+    pub fn manifest(self, manifest: &Value) -> Self {
+        self.with(MANIFEST, lines(manifest))
+    }
+
+    /// `scenario.toml`, complete and resolved.
+    pub fn scenario(self, text: &str) -> Self {
+        self.with(SCENARIO, text.into())
+    }
+
+    /// `rounds.csv` and `terminals.parquet`.
+    pub fn history(self, history: &History) -> Result<Self, RecordError> {
+        let terminals = terminals_to_parquet(&history.terminals)?;
+        let rounds = rounds_to_csv(&history.rounds).into_bytes();
+        Ok(self.with(ROUNDS, rounds).with(TERMINALS, terminals))
+    }
+
+    /// `summary.json`. It is written last: where it stands, the run is complete.
+    pub fn summary(self, summary: &Summary) -> Self {
+        self.with(SUMMARY, lines(&serde_json::json!(summary)))
+    }
+
+    /// `model.safetensors`.
+    pub fn model(self, bytes: Vec<u8>) -> Self {
+        self.with(MODEL, bytes)
+    }
+
+    /// `timing.json`.
+    pub fn timing(self, timing: &Value) -> Self {
+        self.with(TIMING, lines(timing))
+    }
+
+    /// The TensorBoard file. `start_s` is the wall time of the start in seconds since 1970.
+    pub fn events(self, history: &History, start_s: f64) -> Self {
+        let name = format!("{EVENTS}.{:010}.tilp", start_s as u64);
+        self.with(&name, scalar_events(&history.rounds, start_s))
+    }
+
+    /// `checkpoint/state.safetensors`.
+    pub fn checkpoint(self, checkpoint: &Checkpoint) -> Self {
+        self.with(CHECKPOINT, checkpoint.to_bytes())
+    }
+
+    /// Names and contents, the summary last.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let (last, first): (Vec<_>, Vec<_>) = self.0.iter().partition(|(name, _)| name == SUMMARY);
+        first.into_iter().chain(last).map(|(name, bytes)| (&name[..], &bytes[..]))
+    }
+
+    fn with(mut self, name: &str, bytes: Vec<u8>) -> Self {
+        self.0.retain(|(other, _)| other != name);
+        self.0.push((name.to_owned(), bytes));
+        self
+    }
+}
+
+/// JSON with one line a field: people read it, and a curve of a thousand points stays one line.
+fn lines(value: &Value) -> Vec<u8> {
+    let Value::Object(fields) = value else { return format!("{value}\n").into_bytes() };
+    let fields =
+        fields.iter().map(|(name, value)| format!("  {}: {value}", Value::from(&name[..])));
+    format!("{{\n{}\n}}\n", fields.collect::<Vec<_>>().join(",\n")).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_one_line_a_field() {
+        let value = serde_json::json!({"b\"": [[1, 0.5], [2, null]], "a": {"x": "y\n"}});
+        let text = String::from_utf8(lines(&value)).unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        assert_eq!(serde_json::from_slice::<Value>(&lines(&Value::Null)).unwrap(), Value::Null);
+    }
+
+    #[test]
+    fn the_summary_is_written_last() {
+        let files = Files::new().summary(&Summary::default()).model(vec![]).scenario("");
+        let names: Vec<_> = files.in_order().map(|(name, _)| name).collect();
+        assert_eq!(names, [MODEL, SCENARIO, SUMMARY]);
+    }
+}

@@ -1,0 +1,149 @@
+//! Rounds and folders for the tests of this room.
+
+use std::path::{Path, PathBuf};
+
+use super::{Evaluation, History, Identity};
+use crate::round::{
+    Decision, Executed, Ledger, Limits, Observation, Outcome, SuccessCount, TerminalDecision,
+    TerminalLedger, TerminalOutcome, TerminalView, Violation,
+};
+use crate::run::RoundRecord;
+use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
+
+const N: usize = 3;
+
+/// A round of three terminals: the first takes part, the second is late, the third is idle.
+/// Even rounds end with report episodes.
+pub(super) fn record(round: u64) -> RoundRecord {
+    RoundRecord { seen: observation(round), plan: limits().project(decision()), done: done(round) }
+}
+
+/// The rows of that many rounds.
+pub(super) fn history(n_rounds: u64) -> History {
+    let mut history = History::default();
+    (1..=n_rounds).for_each(|round| history.push(&record(round)));
+    history
+}
+
+/// The end of a run of these rounds.
+pub(super) fn evaluation() -> Evaluation {
+    let count = |successes| SuccessCount { successes, episodes: 10 };
+    Evaluation {
+        base: Some(count(3)),
+        terminals: vec![count(9), count(6), count(3)],
+        task_names: vec!["push".into(), "reach".into()],
+    }
+}
+
+/// Whose checkpoint it is.
+pub(super) fn identity() -> Identity {
+    Identity { method: "deficit".into(), seed: 7, scenario: "abc123".into() }
+}
+
+/// A folder for one test, gone at its end.
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(super) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tilp-record-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        deadline: Seconds(2.0),
+        bandwidth: Hertz(100.0),
+        power: Watts(0.2),
+        compression: 0.9,
+        cuts: vec![1, 2],
+    }
+}
+
+fn observation(round: u64) -> Observation {
+    let view = |n: usize| TerminalView {
+        gain: Gain::from_loss_db(100.0 + 10.0 * n as f64),
+        fading_power: 0.5 + round as f64 / 7.0,
+        previous_bandwidth: Hertz(0.0),
+        gradient_norm: None,
+        loss: None,
+        rounds_since_scheduled: None,
+        n_samples: 10,
+        memory: Bytes(1000),
+        task: n.min(1),
+        held_layers: n,
+        owed_layers: 0,
+    };
+    Observation {
+        round,
+        clock: Seconds(2.0 * (round - 1) as f64),
+        aggregates: round.is_multiple_of(5),
+        loss: None,
+        success: None,
+        terminals: (0..N).map(view).collect(),
+    }
+}
+
+fn decision() -> Decision {
+    let busy = TerminalDecision {
+        scheduled: true,
+        bandwidth: Hertz(60.0),
+        power: Watts(0.1),
+        cut: 2,
+        compression: 0.75,
+    };
+    let mut decision = Decision::idle(N, 1);
+    decision.terminals[0] = busy;
+    decision.terminals[1] = busy;
+    decision
+}
+
+fn done(round: u64) -> Executed {
+    let truth = |n: usize| TerminalLedger {
+        delay: Seconds([1.0, 3.0, 0.0][n]),
+        energy_compute: Joules([0.5, 0.25, 0.0][n]),
+        energy_radio: Joules([0.1, 0.2 / round as f64, 0.0][n]),
+        bandwidth: Hertz([50.0, 50.0, 0.0][n]),
+        bytes_up: Bytes([100, 200, 0][n]),
+        bytes_down: Bytes([10, 20, 0][n]),
+        bytes_sync: Bytes([0, 0, 7][n]),
+    };
+    let observed = |n: usize| TerminalOutcome {
+        took_part: n == 0,
+        late: n == 1,
+        delay: Seconds([1.1, 2.9, 0.0][n]),
+        computation: Seconds(0.5),
+        energy: Joules(0.3),
+        loss: (n == 0).then(|| 1.0 / round as f64),
+        gradient_norm: (n == 0).then_some(0.1),
+    };
+    let counts = vec![SuccessCount { successes: round.min(8), episodes: 8 }];
+    Executed {
+        outcome: Outcome {
+            round,
+            loss: (round != 1).then(|| 1.0 / round as f64),
+            terminals: (0..N).map(observed).collect(),
+            success: None,
+        },
+        ledger: Ledger {
+            terminals: (0..N).map(truth).collect(),
+            latency: Seconds(if round == 2 { f64::INFINITY } else { 3.0 }),
+            duration: Seconds(2.0),
+            violation: Violation { deadline: Seconds(1.0), relative: 0.7, ..Default::default() },
+            report: round.is_multiple_of(2).then_some(counts),
+            episodes: if round.is_multiple_of(2) { 8 } else { 0 },
+        },
+    }
+}

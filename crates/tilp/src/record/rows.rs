@@ -1,0 +1,231 @@
+//! The rows of a run: one per round, and one per terminal and round.
+
+use super::table::row;
+use crate::round::{SuccessCount, TerminalLedger, TerminalOutcome};
+use crate::run::RoundRecord;
+use crate::units::{Bytes, Joules, to_db};
+
+row!(
+    /// One line of `rounds.csv`.
+    RoundRow {
+        /// The round, counted from 1.
+        round: u64,
+        /// Simulated time after the round.
+        clock_s: f64,
+        /// Terminals that were scheduled.
+        n_scheduled: u64,
+        /// Terminals that counted in learning.
+        n_took_part: u64,
+        /// Terminals that did not make it.
+        n_late: u64,
+        /// Bandwidth asked for by all scheduled terminals together.
+        bandwidth_hz: f64,
+        /// Slowest involved terminal, uncut up to the give-up time.
+        latency_s: f64,
+        /// By how much the clock advanced.
+        duration_s: f64,
+        /// True energy of all terminals.
+        energy_j: f64,
+        /// The part of it spent on transmission.
+        energy_radio_j: f64,
+        /// The part of it spent on computation.
+        energy_compute_j: f64,
+        /// Activations sent up (for full-model methods, the model).
+        volume_bytes: u64,
+        /// Model exchange, both ways.
+        sync_bytes: u64,
+        /// Everything on the air, both ways.
+        air_bytes: u64,
+        /// Weighted training loss over the terminals that took part.
+        loss: Option<f64>,
+        /// Violation, each part relative to its own limit.
+        violation: f64,
+        /// Seconds beyond the deadline, summed.
+        violation_deadline_s: f64,
+        /// Bytes beyond the memory budgets, summed.
+        violation_memory_bytes: u64,
+        /// Hertz beyond the band.
+        violation_spectrum_hz: f64,
+        /// Copies were aggregated at the end of the round.
+        aggregated: bool,
+        /// The method found nothing it believed feasible.
+        fallback: bool,
+        /// Success on calibration episodes.
+        calibration_success: Option<f64>,
+        /// Success on report episodes, unseen by any method.
+        report_success: Option<f64>,
+        /// Episodes run in this round.
+        episodes: u64,
+    }
+);
+
+row!(
+    /// One row of `terminals.parquet`. NaN stands where there is no value.
+    TerminalRow {
+        /// The round, counted from 1.
+        round: u64,
+        /// Index of the terminal.
+        terminal: u64,
+        /// Index of its task.
+        task: u64,
+        /// Large-scale channel gain.
+        gain_db: f64,
+        /// Small-scale fading power.
+        fading_power: f64,
+        /// It was scheduled.
+        scheduled: bool,
+        /// It counted in learning.
+        took_part: bool,
+        /// It was scheduled, or owed its copy, and did not make it.
+        late: bool,
+        /// Bandwidth it really had.
+        bandwidth_hz: f64,
+        /// Transmit power decided.
+        power_w: f64,
+        /// Cut decided.
+        cut: u64,
+        /// Compression decided.
+        compression: f64,
+        /// True delay.
+        delay_s: f64,
+        /// Delay as the base station measured it.
+        delay_observed_s: f64,
+        /// True energy spent on transmission.
+        energy_radio_j: f64,
+        /// True energy spent on computation.
+        energy_compute_j: f64,
+        /// Energy as the base station measured it.
+        energy_observed_j: f64,
+        /// Activation bytes sent up.
+        bytes_up: u64,
+        /// Gradient bytes sent down.
+        bytes_down: u64,
+        /// Bytes of model exchange, both ways.
+        bytes_sync: u64,
+        /// Loss on its minibatch.
+        loss: f64,
+        /// Norm of its client-side gradient.
+        gradient_norm: f64,
+        /// Front layers it held in their current version before the round.
+        held_layers: u64,
+        /// Front layers it had trained and owed before the round.
+        owed_layers: u64,
+    }
+);
+
+impl RoundRow {
+    /// The row of an executed round.
+    pub fn of(record: &RoundRecord) -> Self {
+        let RoundRecord { seen, plan, done } = record;
+        let (outcome, ledger) = (&done.outcome, &done.ledger);
+        let count = |held: fn(&TerminalOutcome) -> bool| {
+            outcome.terminals.iter().filter(|one| held(one)).count() as u64
+        };
+        let bytes =
+            |of: fn(&TerminalLedger) -> Bytes| ledger.terminals.iter().map(of).sum::<Bytes>().0;
+        let joules =
+            |of: fn(&TerminalLedger) -> Joules| ledger.terminals.iter().map(of).sum::<Joules>().0;
+        let (radio_j, compute_j) =
+            (joules(|one| one.energy_radio), joules(|one| one.energy_compute));
+        let (volume, sync) = (bytes(|one| one.bytes_up), bytes(|one| one.bytes_sync));
+        Self {
+            round: seen.round,
+            clock_s: (seen.clock + ledger.duration).0,
+            n_scheduled: plan.decision().scheduled().count() as u64,
+            n_took_part: count(|one| one.took_part),
+            n_late: count(|one| one.late),
+            bandwidth_hz: plan.decision().bandwidth().0,
+            latency_s: ledger.latency.0,
+            duration_s: ledger.duration.0,
+            energy_j: radio_j + compute_j,
+            energy_radio_j: radio_j,
+            energy_compute_j: compute_j,
+            volume_bytes: volume,
+            sync_bytes: sync,
+            air_bytes: volume + sync + bytes(|one| one.bytes_down),
+            loss: outcome.loss,
+            violation: ledger.violation.relative,
+            violation_deadline_s: ledger.violation.deadline.0,
+            violation_memory_bytes: ledger.violation.memory.0,
+            violation_spectrum_hz: ledger.violation.spectrum.0,
+            aggregated: seen.aggregates,
+            fallback: plan.decision().fallback,
+            calibration_success: pooled(outcome.success.as_deref()),
+            report_success: pooled(ledger.report.as_deref()),
+            episodes: ledger.episodes,
+        }
+    }
+}
+
+/// Success over all counts together, if there was a measurement.
+fn pooled(counts: Option<&[SuccessCount]>) -> Option<f64> {
+    super::success_rate(counts?.iter().copied())
+}
+
+impl TerminalRow {
+    /// The rows of an executed round, in the order of the terminals.
+    pub fn all_of(record: &RoundRecord) -> impl Iterator<Item = Self> + '_ {
+        (0..record.seen.terminals.len()).map(|terminal| Self::of(record, terminal))
+    }
+
+    fn of(record: &RoundRecord, terminal: usize) -> Self {
+        let view = &record.seen.terminals[terminal];
+        let plan = &record.plan.decision().terminals[terminal];
+        let observed = &record.done.outcome.terminals[terminal];
+        let truth = &record.done.ledger.terminals[terminal];
+        Self {
+            round: record.seen.round,
+            terminal: terminal as u64,
+            task: view.task as u64,
+            gain_db: to_db(view.gain.0),
+            fading_power: view.fading_power,
+            scheduled: plan.scheduled,
+            took_part: observed.took_part,
+            late: observed.late,
+            bandwidth_hz: truth.bandwidth.0,
+            power_w: plan.power.0,
+            cut: plan.cut as u64,
+            compression: plan.compression,
+            delay_s: truth.delay.0,
+            delay_observed_s: observed.delay.0,
+            energy_radio_j: truth.energy_radio.0,
+            energy_compute_j: truth.energy_compute.0,
+            energy_observed_j: observed.energy.0,
+            bytes_up: truth.bytes_up.0,
+            bytes_down: truth.bytes_down.0,
+            bytes_sync: truth.bytes_sync.0,
+            loss: observed.loss.unwrap_or(f64::NAN),
+            gradient_norm: observed.gradient_norm.unwrap_or(f64::NAN),
+            held_layers: view.held_layers as u64,
+            owed_layers: view.owed_layers as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::record;
+    use super::*;
+
+    #[test]
+    fn a_round_row_sums_what_happened_to_the_terminals() {
+        let row = RoundRow::of(&record(4));
+        assert_eq!((row.round, row.n_scheduled, row.n_took_part, row.n_late), (4, 2, 1, 1));
+        assert_eq!((row.clock_s, row.duration_s), (8.0, 2.0));
+        assert_eq!((row.volume_bytes, row.sync_bytes, row.air_bytes), (300, 7, 337));
+        assert_eq!(row.energy_j, row.energy_radio_j + row.energy_compute_j);
+        assert_eq!(row.bandwidth_hz, 120.0);
+        assert_eq!(row.report_success, Some(0.5));
+        assert_eq!(RoundRow::of(&record(3)).report_success, None);
+    }
+
+    #[test]
+    fn a_terminal_without_a_loss_has_nan() {
+        let rows: Vec<_> = TerminalRow::all_of(&record(4)).collect();
+        assert_eq!(rows.len(), 3);
+        assert!(rows[2].loss.is_nan() && rows[2].gradient_norm.is_nan());
+        assert!(rows[0].loss.is_finite());
+        assert_eq!((rows[1].terminal, rows[1].task, rows[1].bytes_up), (1, 1, 200));
+        assert!((rows[1].gain_db - -110.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,245 @@
+//! `summary.json`: the metrics of one run under the names that files, tables and code share.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::metrics::{mean, quantile};
+use super::{
+    History, RoundRow, TerminalRow, joules_to_accuracy, mean_latency, mean_violation,
+    rounds_to_accuracy, seconds_to_accuracy, success_rate, total_energy, total_volume, wilson_95,
+};
+use crate::round::SuccessCount;
+
+/// What was measured around the rounds, besides the rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evaluation {
+    /// Success of the base policy on report episodes, if it was measured.
+    pub base: Option<SuccessCount>,
+    /// Success per terminal on final episodes.
+    pub terminals: Vec<SuccessCount>,
+    /// Names of the tasks, in the order of their indices.
+    pub task_names: Vec<String>,
+}
+
+/// A value for each success threshold; none where it was not reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AtThresholds<T> {
+    /// At a success of 60 %.
+    #[serde(rename = "0.6")]
+    pub at_60: Option<T>,
+    /// At a success of 70 %.
+    #[serde(rename = "0.7")]
+    pub at_70: Option<T>,
+    /// At a success of 80 %.
+    #[serde(rename = "0.8")]
+    pub at_80: Option<T>,
+}
+
+impl<T> AtThresholds<T> {
+    fn of(mut value: impl FnMut(f64) -> Option<T>) -> Self {
+        Self { at_60: value(0.6), at_70: value(0.7), at_80: value(0.8) }
+    }
+}
+
+/// The metrics of one run. A mean over nothing, or a rate without an episode, is none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Rounds executed.
+    pub rounds: u64,
+    /// Success on final episodes of all terminals.
+    pub success_final: Option<f64>,
+    /// Its 95 % interval after Wilson.
+    pub success_final_interval: Option<[f64; 2]>,
+    /// Final success of the far third of the terminals, by large-scale gain in the first round.
+    pub success_far: Option<f64>,
+    /// Final success of the task that succeeds least.
+    pub success_worst_task: Option<f64>,
+    /// Final success of each task.
+    pub success_by_task: BTreeMap<String, Option<f64>>,
+    /// Rounds until a success is reached on report episodes.
+    pub rta: AtThresholds<u64>,
+    /// Simulated seconds until then.
+    pub tta_s: AtThresholds<f64>,
+    /// Terminal energy until then.
+    pub eta_j: AtThresholds<f64>,
+    /// Mean latency of a round.
+    pub latency_mean_s: Option<f64>,
+    /// Median latency of a round.
+    pub latency_p50_s: Option<f64>,
+    /// Latency that 95 % of the rounds do not exceed.
+    pub latency_p95_s: Option<f64>,
+    /// Terminal energy.
+    pub energy_total_j: f64,
+    /// The part of it spent on transmission.
+    pub energy_radio_j: f64,
+    /// The part of it spent on computation.
+    pub energy_compute_j: f64,
+    /// Activations sent up.
+    pub volume_total_bytes: u64,
+    /// Model exchange, both ways.
+    pub sync_total_bytes: u64,
+    /// Everything on the air, both ways.
+    pub air_total_bytes: u64,
+    /// Mean violation of a round.
+    pub violation_mean: Option<f64>,
+    /// Share of the rounds without a violation.
+    pub violation_zero_share: Option<f64>,
+    /// Share of rounds in which the least scheduled terminal was scheduled.
+    pub participation_min: Option<f64>,
+    /// Times a terminal was late.
+    pub late_total: u64,
+    /// Episodes run: base policy, calibration, report and final.
+    pub eval_episodes_total: u64,
+    /// Simulated time of the run.
+    pub clock_total_s: f64,
+    /// Round and success on report episodes; round 0 is the base policy.
+    pub success_curve: Vec<(u64, f64)>,
+}
+
+impl Summary {
+    /// The metrics of a finished run.
+    pub fn of(history: &History, evaluation: &Evaluation) -> Self {
+        let rounds = &history.rounds[..];
+        let latencies = || rounds.iter().map(|row| row.latency_s);
+        let total = |of: fn(&RoundRow) -> u64| rounds.iter().map(of).sum();
+        let joules = |of: fn(&RoundRow) -> f64| rounds.iter().map(of).sum();
+        let finals = &evaluation.terminals;
+        let all = finals.iter().copied().fold(SuccessCount::default(), SuccessCount::plus);
+        let by_task = success_by_task(history, evaluation);
+        let no_violation = rounds.iter().map(|row| f64::from(u8::from(row.violation == 0.0)));
+        Self {
+            rounds: rounds.len() as u64,
+            success_final: success_rate(finals.iter().copied()),
+            success_final_interval: wilson_95(all),
+            success_far: success_far(history, finals),
+            success_worst_task: by_task.values().flatten().copied().reduce(f64::min),
+            success_by_task: by_task,
+            rta: AtThresholds::of(|at| rounds_to_accuracy(rounds, at)),
+            tta_s: AtThresholds::of(|at| Some(seconds_to_accuracy(rounds, at)?.0)),
+            eta_j: AtThresholds::of(|at| Some(joules_to_accuracy(rounds, at)?.0)),
+            latency_mean_s: mean_latency(rounds).map(|mean| mean.0),
+            latency_p50_s: quantile(latencies(), 0.5),
+            latency_p95_s: quantile(latencies(), 0.95),
+            energy_total_j: total_energy(rounds).0,
+            energy_radio_j: joules(|row| row.energy_radio_j),
+            energy_compute_j: joules(|row| row.energy_compute_j),
+            volume_total_bytes: total_volume(rounds).0,
+            sync_total_bytes: total(|row| row.sync_bytes),
+            air_total_bytes: total(|row| row.air_bytes),
+            violation_mean: mean_violation(rounds),
+            violation_zero_share: mean(no_violation),
+            participation_min: participation_min(history),
+            late_total: total(|row| row.n_late),
+            eval_episodes_total: total(|row| row.episodes)
+                + all.episodes
+                + evaluation.base.map_or(0, |count| count.episodes),
+            clock_total_s: rounds.last().map_or(0.0, |row| row.clock_s),
+            success_curve: success_curve(rounds, evaluation),
+        }
+    }
+}
+
+/// Base policy first, then every measured round.
+fn success_curve(rounds: &[RoundRow], evaluation: &Evaluation) -> Vec<(u64, f64)> {
+    let base = evaluation.base.and_then(SuccessCount::rate).map(|success| (0, success));
+    let measured = rounds.iter().filter_map(|row| Some((row.round, row.report_success?)));
+    base.into_iter().chain(measured).collect()
+}
+
+/// The rows of the first round tell where each terminal stands and what its task is.
+fn first_round(history: &History) -> impl Iterator<Item = &TerminalRow> {
+    let first = history.terminals.first().map(|row| row.round);
+    history.terminals.iter().take_while(move |row| Some(row.round) == first)
+}
+
+fn success_far(history: &History, finals: &[SuccessCount]) -> Option<f64> {
+    let mut by_gain: Vec<_> = first_round(history).zip(finals).collect();
+    by_gain.sort_by(|a, b| a.0.gain_db.total_cmp(&b.0.gain_db));
+    let n_far = by_gain.len().div_ceil(3);
+    success_rate(by_gain[..n_far].iter().map(|(_, count)| **count))
+}
+
+fn success_by_task(history: &History, evaluation: &Evaluation) -> BTreeMap<String, Option<f64>> {
+    let rate = |task: usize| {
+        let of_task = first_round(history).zip(&evaluation.terminals);
+        success_rate(of_task.filter(|(row, _)| row.task == task as u64).map(|(_, count)| *count))
+    };
+    let names = evaluation.task_names.iter().enumerate();
+    names.map(|(task, name)| (name.clone(), rate(task))).collect()
+}
+
+fn participation_min(history: &History) -> Option<f64> {
+    let mut n_scheduled = vec![0u64; first_round(history).count()];
+    for row in history.terminals.iter().filter(|row| row.scheduled) {
+        if let Some(count) = n_scheduled.get_mut(row.terminal as usize) {
+            *count += 1;
+        }
+    }
+    let least = n_scheduled.into_iter().min()?;
+    Some(least as f64 / history.rounds.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{evaluation, history};
+    use super::*;
+
+    #[test]
+    fn a_summary_holds_every_metric_under_its_name() {
+        let mut history = history(6);
+        history.rounds[1].latency_s = 9.0;
+        let json = serde_json::to_value(Summary::of(&history, &evaluation())).unwrap();
+        for (name, expected) in [
+            ("rounds", "6"),
+            ("success_final", "0.6"),
+            ("success_far", "0.3"),
+            ("success_worst_task", "0.45"),
+            ("success_by_task", r#"{"push":0.9,"reach":0.45}"#),
+            ("rta", r#"{"0.6":6,"0.7":6,"0.8":null}"#),
+            ("tta_s", r#"{"0.6":12.0,"0.7":12.0,"0.8":null}"#),
+            ("latency_mean_s", "4.0"),
+            ("latency_p50_s", "3.0"),
+            ("latency_p95_s", "7.5"),
+            ("volume_total_bytes", "1800"),
+            ("sync_total_bytes", "42"),
+            ("air_total_bytes", "2022"),
+            ("violation_zero_share", "0.0"),
+            ("participation_min", "0.0"),
+            ("late_total", "6"),
+            ("eval_episodes_total", "64"),
+            ("clock_total_s", "12.0"),
+            ("success_curve", "[[0,0.3],[2,0.25],[4,0.5],[6,0.75]]"),
+        ] {
+            assert_eq!(json[name].to_string(), expected, "{name}");
+        }
+        let energy = |name: &str| json[name].as_f64().unwrap();
+        let parts = energy("energy_radio_j") + energy("energy_compute_j");
+        assert!((energy("energy_total_j") - parts).abs() < 1e-9);
+        assert_eq!(json["eta_j"]["0.7"], json["energy_total_j"]);
+        assert!((json["violation_mean"].as_f64().unwrap() - 0.7).abs() < 1e-12);
+        assert!(json["success_final_interval"][0].as_f64().unwrap() < 0.6);
+    }
+
+    #[test]
+    fn a_summary_comes_back_from_its_json() {
+        let summary = Summary::of(&history(6), &evaluation());
+        let text = serde_json::to_string(&summary).unwrap();
+        // An infinite latency has no JSON form and becomes null.
+        let back: Summary = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.success_curve, summary.success_curve);
+        assert_eq!((back.rta, back.latency_mean_s), (summary.rta, None));
+    }
+
+    #[test]
+    fn a_run_without_a_round_has_no_means() {
+        let summary = Summary::of(&History::default(), &Evaluation::default());
+        assert_eq!(summary, Summary::default());
+    }
+
+    #[test]
+    fn the_curve_starts_without_round_0_if_the_base_was_not_measured() {
+        let evaluation = Evaluation { base: None, ..evaluation() };
+        assert_eq!(Summary::of(&history(2), &evaluation).success_curve, [(2, 0.25)]);
+    }
+}
