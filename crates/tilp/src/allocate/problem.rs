@@ -61,7 +61,8 @@ impl Problem {
     pub fn band(&self, seen: &Observation, scheduled: &[usize]) -> Hertz {
         let owes = |n: usize| seen.terminals[n].owed_layers > 0 && !scheduled.contains(&n);
         let n_terminals = seen.terminals.len();
-        let holders = if seen.aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
+        let holders =
+            if seen.aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
         self.limits.bandwidth * (1.0 - holders as f64 / n_terminals as f64)
     }
 

@@ -135,10 +135,19 @@ pub fn cost(job: &Job, hardware: &Hardware, link: &Link, grant: Grant) -> Cost {
     );
     let time = |bytes: Bytes| wireless::transmission_delay(Bits::from_bytes(bytes), rate);
     let sending = time(job.up + job.sync_up);
-    let (energy_compute, energy_radio) =
-        wireless::energy(job.work, hardware.energy_coefficient, hardware.clock, grant.power, sending);
+    let (energy_compute, energy_radio) = wireless::energy(
+        job.work,
+        hardware.energy_coefficient,
+        hardware.clock,
+        grant.power,
+        sending,
+    );
     Cost {
-        computation: wireless::computation_delay(job.work, hardware.operations_per_cycle, hardware.clock),
+        computation: wireless::computation_delay(
+            job.work,
+            hardware.operations_per_cycle,
+            hardware.clock,
+        ),
         sending,
         receiving: time(job.down + job.sync_down),
         energy_compute,

@@ -108,7 +108,10 @@ fn random_success(world: &Cell, seed: Seed) -> SuccessCount {
 }
 
 /// Successes of every cell over [`EPISODES`] episodes with numbers of their own.
-fn per_cell(cells: &[Workcell], succeeds: impl Fn(&Workcell, u64) -> bool + Sync) -> Vec<SuccessCount> {
+fn per_cell(
+    cells: &[Workcell],
+    succeeds: impl Fn(&Workcell, u64) -> bool + Sync,
+) -> Vec<SuccessCount> {
     let count = |(n, cell): (usize, &Workcell)| {
         let first = n as u64 * EPISODES;
         let successes = (first..first + EPISODES).filter(|&episode| succeeds(cell, episode));
@@ -134,4 +137,3 @@ impl Health {
         self.expert.iter().fold(SuccessCount::default(), |sum, (_, count)| sum.plus(*count))
     }
 }
-

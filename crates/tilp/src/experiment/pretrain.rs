@@ -41,8 +41,13 @@ impl Pretraining {
 pub fn pretrain(scenario: &Scenario, how: &Pretraining) -> Result<Vec<u8>, ScenarioError> {
     let seed = Seed::new(how.seed).named("pretraining");
     let policy = untrained(scenario)?;
-    let data =
-        narrow_demonstrations(scenario, how.narrow, how.cells, how.demonstrations, seed.named("data"));
+    let data = narrow_demonstrations(
+        scenario,
+        how.narrow,
+        how.cells,
+        how.demonstrations,
+        seed.named("data"),
+    );
     let start = policy.initial(seed.named("weights"));
     let mut trainer = Trainer::new(&policy, start, Rule::Adam { rate: how.rate });
     trainer.fit(&data, how.batch, how.steps, seed.named("batches"));

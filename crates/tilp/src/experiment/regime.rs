@@ -85,8 +85,7 @@ fn job(radio: &Radio, cut: usize, compression: f64) -> Job {
 }
 
 fn delay(radio: &Radio, n: usize, fade: f64, job: &Job, bandwidth: Hertz) -> Seconds {
-    let link =
-        Link { gain: radio.channel.gains()[n], fading_power: fade, model: radio.rate_model };
+    let link = Link { gain: radio.channel.gains()[n], fading_power: fade, model: radio.rate_model };
     let grant = Grant { bandwidth, power: radio.limits.power };
     cost(job, &radio.truth[n], &link, grant).delay()
 }
@@ -114,9 +113,8 @@ fn is_reachable(radio: &Radio, n: usize) -> bool {
 fn is_crowded(radio: &Radio, fades: &[f64]) -> bool {
     let job = job(radio, radio.limits.cuts[0], 0.0);
     let (band, deadline) = (radio.limits.bandwidth, radio.limits.deadline);
-    let alone: Vec<usize> = (0..fades.len())
-        .filter(|&n| delay(radio, n, fades[n], &job, band) <= deadline)
-        .collect();
+    let alone: Vec<usize> =
+        (0..fades.len()).filter(|&n| delay(radio, n, fades[n], &job, band) <= deadline).collect();
     let link_rate = |n: usize, bandwidth: Hertz| -> BitsPerSecond {
         let (gain, noise) = (radio.channel.gains()[n], radio.truth[n].noise_w_per_hz);
         rate(radio.rate_model, bandwidth, radio.limits.power, gain, fades[n], noise)

@@ -220,8 +220,7 @@ mod tests {
 
     #[test]
     fn a_block_agrees_with_finite_differences() {
-        let block =
-            Block { attention: Attention { width: 4, heads: 2, tokens: 3 }, hidden: 8 };
+        let block = Block { attention: Attention { width: 4, heads: 2, tokens: 3 }, hidden: 8 };
         let cache = RefCell::new(BlockCache::default());
         let mut parameters = values(block.n_parameters(), 11);
         // Hidden units wide open or firmly shut: a difference across the kink of a ReLU says nothing.
@@ -241,8 +240,7 @@ mod tests {
 
     #[test]
     fn the_named_tensors_of_a_block_cover_its_parameters() {
-        let block =
-            Block { attention: Attention { width: 32, heads: 4, tokens: 12 }, hidden: 64 };
+        let block = Block { attention: Attention { width: 32, heads: 4, tokens: 12 }, hidden: 64 };
         let named: usize =
             block.tensors().iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
         assert_eq!(named, block.n_parameters());

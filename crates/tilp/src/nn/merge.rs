@@ -102,10 +102,7 @@ impl Merge {
         for c in 0..self.width {
             for token in 0..self.tokens {
                 let row = (token % 2) * self.width + c;
-                visit(
-                    (c * self.tokens + token) * samples,
-                    (row * half + token / 2) * samples,
-                );
+                visit((c * self.tokens + token) * samples, (row * half + token / 2) * samples);
             }
         }
     }

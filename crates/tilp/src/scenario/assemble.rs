@@ -40,7 +40,7 @@ const LOSS_WEIGHTS: [f32; ACTION] = [1.0, 1.0, 1.0, 0.5];
 const DEMONSTRATIONS_VERSION: u32 = 1;
 
 /// An allocation method by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Method {
     /// The name on the command line and in tables.
     pub name: &'static str,
@@ -139,7 +139,8 @@ pub fn assemble(
         profile: profile.clone(),
     };
     let variants = draw_fleet(raw, seed.named("fleet"));
-    let demonstrations = demonstrations(raw, &variants, seed.named("demonstrations"), cache, progress);
+    let demonstrations =
+        demonstrations(raw, &variants, seed.named("demonstrations"), cache, progress);
     let fleet = fleet(raw, variants, seed.named("episodes"));
     let engine = engine(raw, policy, &base, &demonstrations, seed.named("engine"));
     let problem = Problem {
@@ -419,8 +420,7 @@ fn engine(
         momentum: raw.learning.momentum as f32,
         compressor: compressor(raw),
     };
-    let data: Vec<Arc<Dataset>> =
-        demonstrations.iter().map(|set| Arc::new(dataset(set))).collect();
+    let data: Vec<Arc<Dataset>> = demonstrations.iter().map(|set| Arc::new(dataset(set))).collect();
     Engine::new(Arc::new(policy), settings, base, &data)
 }
 

@@ -163,7 +163,13 @@ impl Checker<'_> {
         Err(self.wrong(field, value, &format!("{least} to {most}")))
     }
 
-    fn range(&self, field: &str, ends: [f64; 2], least: f64, most: f64) -> Result<(), ScenarioError> {
+    fn range(
+        &self,
+        field: &str,
+        ends: [f64; 2],
+        least: f64,
+        most: f64,
+    ) -> Result<(), ScenarioError> {
         if ends[0] > least && ends[0] <= ends[1] && ends[1] <= most {
             return Ok(());
         }

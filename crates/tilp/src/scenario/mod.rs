@@ -6,9 +6,7 @@ mod check;
 mod load;
 mod raw;
 
-pub use assemble::{
-    Method, Parts, assemble, method, methods, narrow_demonstrations, untrained,
-};
+pub use assemble::{Method, Parts, assemble, method, methods, narrow_demonstrations, untrained};
 pub use cache::{Cache, CacheError};
 pub use load::{BUILTIN, ScenarioError};
 

@@ -46,7 +46,12 @@ impl Fleet {
 
     /// Success per terminal on calibration episodes, if it is time. Every calibration has
     /// episodes of its own.
-    pub fn calibrate(&self, round: u64, model: &Weights, policy: &Policy) -> Option<Vec<SuccessCount>> {
+    pub fn calibrate(
+        &self,
+        round: u64,
+        model: &Weights,
+        policy: &Policy,
+    ) -> Option<Vec<SuccessCount>> {
         (round % self.schedule.calibrate_every == 0).then(|| {
             let episodes = self.schedule.calibration_episodes;
             let first = round / self.schedule.calibrate_every * episodes as u64;
@@ -56,7 +61,12 @@ impl Fleet {
 
     /// Success per terminal on report episodes, if it is time. They are the same at every point
     /// of the curve, so that a step in it is the policy's.
-    pub fn report(&self, round: u64, model: &Weights, policy: &Policy) -> Option<Vec<SuccessCount>> {
+    pub fn report(
+        &self,
+        round: u64,
+        model: &Weights,
+        policy: &Policy,
+    ) -> Option<Vec<SuccessCount>> {
         (round % self.schedule.measure_every == 0).then(|| {
             self.measure(EpisodeSet::Report, 0, self.schedule.report_episodes, model, policy)
         })
@@ -86,13 +96,8 @@ impl Fleet {
         policy: &Policy,
     ) -> Vec<SuccessCount> {
         let episodes: Vec<Episode> = (0..self.cells.len())
-            .flat_map(|cell| {
-                (first..first + per_terminal as u64).map(move |index| (cell, index))
-            })
-            .map(|(cell, index)| Episode {
-                cell,
-                seed: set.episode(self.seed, cell as u64, index),
-            })
+            .flat_map(|cell| (first..first + per_terminal as u64).map(move |index| (cell, index)))
+            .map(|(cell, index)| Episode { cell, seed: set.episode(self.seed, cell as u64, index) })
             .collect();
         let act = |observations: &[f32], actions: &mut [f32]| {
             policy.act(model, observations, actions);

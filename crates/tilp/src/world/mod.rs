@@ -15,11 +15,11 @@ pub use truth::{HardwareRange, draw_memory, draw_nominal, draw_truth};
 
 use rand_distr::{Distribution, LogNormal};
 
+use crate::rng::Seed;
 use crate::round::{
     Executed, Feasible, Ledger, Observation, Outcome, SuccessCount, TerminalLedger,
     TerminalOutcome, TerminalView, Violation, World,
 };
-use crate::rng::Seed;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::engine::{self, Engine, Participant};
 use crate::split::policy::Policy;
@@ -145,8 +145,7 @@ impl Cell {
     fn outcome(&self, plan: &Feasible, settled: &Settled, trained: &[engine::Outcome]) -> Outcome {
         let noise = LogNormal::new(0.0, self.measurement_noise).expect("checked by the scenario");
         let measure = |n: usize| {
-            let mut rng =
-                self.seed.named("measurement").at(self.state.round).at(n as u64).rng();
+            let mut rng = self.seed.named("measurement").at(self.state.round).at(n as u64).rng();
             let (time, energy) = (noise.sample(&mut rng), noise.sample(&mut rng));
             let cost = &settled.costs[n];
             let joules = cost.energy_compute + cost.energy_radio;
@@ -341,9 +340,8 @@ impl State {
         }
         let success = snapshot.u64("world/success", snapshot.len_of("world/success"))?;
         let counts = success.as_chunks::<2>().0.iter();
-        let counts: Vec<SuccessCount> = counts
-            .map(|&[successes, episodes]| SuccessCount { successes, episodes })
-            .collect();
+        let counts: Vec<SuccessCount> =
+            counts.map(|&[successes, episodes]| SuccessCount { successes, episodes }).collect();
         self.success = (!counts.is_empty()).then_some(counts);
         Ok(())
     }

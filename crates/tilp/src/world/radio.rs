@@ -91,7 +91,8 @@ impl Radio {
         };
         let grants: Vec<Grant> = (0..n_terminals).map(grant).collect();
         let jobs: Vec<Job> = (0..n_terminals).map(|n| self.job(plan, seen, n)).collect();
-        let involved = (0..n_terminals).map(|n| decision.terminals[n].scheduled || owes(n)).collect();
+        let involved =
+            (0..n_terminals).map(|n| decision.terminals[n].scheduled || owes(n)).collect();
         self.close(plan, seen, grants, jobs, involved)
     }
 
@@ -130,7 +131,8 @@ impl Radio {
             (0..n_terminals).map(|n| involved[n] && fits(n) && delays[n] <= end).collect();
         let costs: Vec<Cost> =
             (0..n_terminals).map(|n| full[n].until(end, grants[n].power)).collect();
-        let jobs = (0..n_terminals).map(|n| jobs[n].part(on_air_share(&full[n], &costs[n]))).collect();
+        let jobs =
+            (0..n_terminals).map(|n| jobs[n].part(on_air_share(&full[n], &costs[n]))).collect();
         let slowest = round_delay(delays.iter().copied());
         Settled {
             latency: slowest.min(self.give_up),

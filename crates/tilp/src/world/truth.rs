@@ -60,7 +60,13 @@ pub fn draw_truth(nominal: &[Hardware], range: &HardwareRange, seed: Seed) -> Ve
 
 /// Memory budgets: the given share of the terminals cannot hold the deepest cut, the others can
 /// (D17). Everybody can hold the shallowest.
-pub fn draw_memory(n_terminals: usize, short: f64, profile: &Profile, cuts: &[usize], seed: Seed) -> Vec<Bytes> {
+pub fn draw_memory(
+    n_terminals: usize,
+    short: f64,
+    profile: &Profile,
+    cuts: &[usize],
+    seed: Seed,
+) -> Vec<Bytes> {
     let least = profile.memory(cuts[0]).0 as f64;
     let deepest = profile.memory(cuts[cuts.len() - 1]).0 as f64;
     let n_short = (short * n_terminals as f64).round() as usize;

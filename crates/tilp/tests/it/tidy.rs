@@ -90,7 +90,8 @@ fn rooms_are_named_in_full_so_that_the_check_sees_them() {
 
 #[test]
 fn the_library_has_no_clock_no_hash_map_and_prints_nothing() {
-    let banned = ["Instant::now", "SystemTime", "HashMap", "HashSet", "thread_rng", "println!", "dbg!"];
+    let banned =
+        ["Instant::now", "SystemTime", "HashMap", "HashSet", "thread_rng", "println!", "dbg!"];
     for (_, path, text) in source_files() {
         for word in banned {
             assert!(!text.contains(word), "{} says `{word}`", path.display());

@@ -86,7 +86,8 @@ impl Policy {
         } else {
             let inputs = *tensor.shape.last().expect("a tensor has a shape") as f32;
             // What is added to the residual path shrinks with its depth.
-            let residual = tensor.name.ends_with("output.weight") || tensor.name.ends_with("down.weight");
+            let residual =
+                tensor.name.ends_with("output.weight") || tensor.name.ends_with("down.weight");
             let depth = if residual { 2.0 * self.architecture.blocks as f32 } else { 1.0 };
             1.0 / (inputs * depth).sqrt()
         };

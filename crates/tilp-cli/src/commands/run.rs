@@ -1,0 +1,145 @@
+//! `tilp run`.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tilp::experiment::{Ended, RunError, RunSpec, run_single};
+use tilp::record::{RecordError, RunFolder, Summary};
+use tilp::scenario::{Scenario, method};
+
+use crate::arguments::{Format, Run};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::signals::Signals;
+
+/// Runs one method on one scenario, or goes on with an interrupted run.
+pub fn run(arguments: Run) -> Result<(), Failure> {
+    let (spec, folder) = match &arguments.resume {
+        Some(folder) => resumed(&arguments, folder)?,
+        None => new(&arguments)?,
+    };
+    let signals = Signals::listen().map_err(Failure::failed)?;
+    let progress = Progress::new(arguments.quiet, Some(signals.clone()));
+    let path = folder.path().to_owned();
+    let cache = super::cache();
+    let resume = arguments.resume.is_some();
+    let ended = run_single(&spec, folder, resume, cache.as_ref(), &progress);
+    progress.clear();
+    match ended.map_err(|error| failure(error, resume))? {
+        Ended::Finished(summary) => {
+            print(&summary, &spec, &path, arguments.format);
+            Ok(())
+        }
+        Ended::Interrupted(round) => {
+            let (path, total) = (path.display(), spec.scenario.rounds());
+            let message = format!(
+                "stopped after round {round} of {total}; go on with: tilp run --resume {path}"
+            );
+            Err(Failure::signal(signals.asked().unwrap_or(2), message))
+        }
+    }
+}
+
+/// What cannot be written before the first round, or does not fit, is bad input.
+fn failure(error: RunError, resume: bool) -> Failure {
+    match &error {
+        RunError::Scenario(_) | RunError::Snapshot(_) => Failure::input(error),
+        RunError::Record(RecordError::Io { .. }) if resume => Failure::failed(error),
+        RunError::Record(_) => Failure::input(error),
+        RunError::Diverged { .. } => Failure::failed(error),
+    }
+}
+
+fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
+    let name = arguments.scenario.as_deref().unwrap_or("default");
+    let mut overrides = arguments.overrides.clone();
+    overrides.extend(arguments.rounds.map(|rounds| format!("rounds={rounds}")));
+    let scenario = Scenario::load(name, &overrides).map_err(Failure::input)?;
+    let method =
+        method(arguments.method.as_deref().unwrap_or("deficit")).map_err(Failure::input)?;
+    let seed = arguments.seed.unwrap_or(0);
+    let out = arguments.out.clone().unwrap_or_else(|| {
+        PathBuf::from(format!("runs/{}-{}-{seed}", scenario.name(), method.name))
+    });
+    let folder = RunFolder::create(&out).map_err(Failure::input)?;
+    let checkpoint_every = arguments.checkpoint_every;
+    Ok((RunSpec { scenario, method, seed, checkpoint_every, about: about() }, folder))
+}
+
+fn resumed(arguments: &Run, path: &std::path::Path) -> Result<(RunSpec, RunFolder), Failure> {
+    let folder = RunFolder::open(path).map_err(Failure::input)?;
+    let manifest = folder.read_manifest().map_err(Failure::input)?;
+    let field = |name: &str| {
+        manifest.get(name).cloned().ok_or_else(|| {
+            Failure::input(format!("{}/manifest.json: no field `{name}`", path.display()))
+        })
+    };
+    let name = path.join("scenario.toml").display().to_string();
+    let scenario = Scenario::load(&name, &[]).map_err(Failure::input)?;
+    let method = method(field("method")?.as_str().unwrap_or_default()).map_err(Failure::input)?;
+    let seed = field("seed")?.as_u64().ok_or_else(|| {
+        Failure::input(format!("{}/manifest.json: seed is not a whole number", path.display()))
+    })?;
+    let checkpoint_every = arguments.checkpoint_every;
+    Ok((RunSpec { scenario, method, seed, checkpoint_every, about: about() }, folder))
+}
+
+/// Versions and host, for the manifest.
+fn about() -> Value {
+    let parts: serde_json::Map<String, Value> = env!("TILP_PARTS")
+        .split(',')
+        .filter_map(|part| part.split_once('='))
+        .map(|(name, version)| (name.to_owned(), json!(version)))
+        .collect();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "commit": env!("TILP_COMMIT"),
+        "parts": parts,
+        "host": host.trim(),
+    })
+}
+
+fn print(summary: &Summary, spec: &RunSpec, path: &std::path::Path, format: Format) {
+    if format == Format::Json {
+        let text = serde_json::to_string_pretty(summary).expect("a summary is plain data");
+        println!("{text}");
+        return;
+    }
+    let percent =
+        |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{:.1} %", 100.0 * rate));
+    let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.3}"));
+    let [low, high] = summary.success_final_interval.unwrap_or([f64::NAN; 2]);
+    let rta = &summary.rta;
+    let round = |value: Option<u64>| value.map_or("-".into(), |value| value.to_string());
+    println!("{} on {}, seed {}", spec.method.name, spec.scenario.name(), spec.seed);
+    println!(
+        "  success            {} (95 %: {:.1} to {:.1} %), far third {}, worst task {}",
+        percent(summary.success_final),
+        100.0 * low,
+        100.0 * high,
+        percent(summary.success_far),
+        percent(summary.success_worst_task)
+    );
+    let rta = [rta.at_60, rta.at_70, rta.at_80].map(round).join(" / ");
+    println!("  rounds to 60/70/80 {rta}");
+    println!(
+        "  latency            mean {} s, median {} s, p95 {} s",
+        number(summary.latency_mean_s),
+        number(summary.latency_p50_s),
+        number(summary.latency_p95_s)
+    );
+    println!("  energy             {:.2} J", summary.energy_total_j);
+    println!(
+        "  volume             {:.2} MB activations up, {:.2} MB on the air in all",
+        summary.volume_total_bytes as f64 / 1e6,
+        summary.air_total_bytes as f64 / 1e6
+    );
+    println!(
+        "  violation          {} mean, {} late",
+        number(summary.violation_mean),
+        summary.late_total
+    );
+    println!("  simulated time     {:.1} s", summary.clock_total_s);
+    println!("results in {}", path.display());
+}

@@ -1,0 +1,144 @@
+//! `tilp scenario`.
+
+use serde_json::json;
+use tilp::experiment::{Health, health};
+use tilp::rng::Seed;
+use tilp::round::SuccessCount;
+use tilp::scenario::{BUILTIN, Scenario as Loaded, method};
+use tilp::tasks::{Family, Variant, VariantRange, Workcell, strip};
+
+use crate::arguments::{Format, Scenario, ScenarioVerb};
+use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// Lists, shows, checks and measures scenarios.
+pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
+    match arguments.verb {
+        ScenarioVerb::List { format } => list(format),
+        ScenarioVerb::Show { name, overrides } => {
+            let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
+            print!("{}", scenario.to_toml());
+            Ok(())
+        }
+        ScenarioVerb::Check { file } => {
+            let scenario = Loaded::load(&file, &[]).map_err(Failure::input)?;
+            println!("{file} is sound: {} version {}", scenario.name(), scenario.version());
+            println!("hash {}", scenario.hash());
+            Ok(())
+        }
+        ScenarioVerb::Schema => {
+            let text = serde_json::to_string_pretty(&Loaded::schema());
+            println!("{}", text.expect("a schema is plain data"));
+            Ok(())
+        }
+        ScenarioVerb::Health { name, overrides, seed, steps, format } => {
+            let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
+            measure(&scenario, seed, steps, format)
+        }
+        ScenarioVerb::Draw { out } => std::fs::write(&out, picture())
+            .map_err(|error| Failure::input(format!("cannot write {}: {error}", out.display()))),
+    }
+}
+
+fn list(format: Format) -> Result<(), Failure> {
+    let mut entries = Vec::new();
+    for (name, _) in BUILTIN {
+        let scenario = Loaded::load(name, &[]).map_err(Failure::failed)?;
+        entries.push((name, scenario));
+    }
+    if format == Format::Json {
+        let rows: Vec<_> = (entries.iter())
+            .map(|(name, scenario)| {
+                json!({
+                    "name": name,
+                    "version": scenario.version(),
+                    "terminals": scenario.n_terminals(),
+                    "rounds": scenario.rounds(),
+                    "hash": scenario.hash(),
+                })
+            })
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&rows).expect("plain data"));
+        return Ok(());
+    }
+    for (name, scenario) in entries {
+        let (terminals, rounds) = (scenario.n_terminals(), scenario.rounds());
+        let hash = &scenario.hash()[..12];
+        println!(
+            "{name:10} version {}  {terminals:4} terminals  {rounds:5} rounds  {hash}",
+            scenario.version()
+        );
+    }
+    Ok(())
+}
+
+fn measure(scenario: &Loaded, seed: u64, steps: usize, format: Format) -> Result<(), Failure> {
+    let progress = Progress::new(false, None);
+    let cache = super::cache();
+    let random = method("random").map_err(Failure::failed)?;
+    let watch = |done, total| tilp::experiment::Watcher::demonstrations(&progress, done, total);
+    let measured = health(scenario, random, seed, steps, cache.as_ref(), &watch);
+    progress.clear();
+    let health = measured.map_err(Failure::input)?;
+    match format {
+        Format::Json => print_json(&health),
+        Format::Text => print_text(scenario, &health),
+    }
+    Ok(())
+}
+
+fn rate(count: SuccessCount) -> f64 {
+    count.rate().unwrap_or(f64::NAN)
+}
+
+fn print_json(health: &Health) {
+    let experts: serde_json::Map<String, serde_json::Value> = (health.expert.iter())
+        .map(|(family, count)| (family.name().to_owned(), json!(rate(*count))))
+        .collect();
+    let regime = &health.regime;
+    let value = json!({
+        "expert": experts,
+        "random_robot": rate(health.random_robot),
+        "base": rate(health.base),
+        "centralised": health.centralised.map(rate),
+        "n_samples": health.n_samples,
+        "late_median": regime.late_median,
+        "late_same": regime.late_same,
+        "reachable": regime.reachable,
+        "crowded": regime.crowded,
+        "short_of_memory": regime.short_of_memory,
+    });
+    println!("{}", serde_json::to_string_pretty(&value).expect("plain data"));
+}
+
+fn print_text(scenario: &Loaded, health: &Health) {
+    let line = |what: &str, value: f64| println!("{what:52} {:5.1} %", 100.0 * value);
+    println!("{} version {}, hash {}", scenario.name(), scenario.version(), scenario.hash());
+    println!("{} samples in all data sets", health.n_samples);
+    line("expert, all tasks", rate(health.expert_total()));
+    for (family, count) in &health.expert {
+        line(&format!("  {}", family.name()), rate(*count));
+    }
+    line("robot acting at random", rate(health.random_robot));
+    line("base policy", rate(health.base));
+    if let Some(count) = health.centralised {
+        line("centralised training on all data", rate(count));
+    }
+    let regime = &health.regime;
+    line("late in a median round (even split, uncompressed)", regime.late_median);
+    line("  of these, late in most rounds", regime.late_same);
+    line("reachable (q = 0.9, a tenth of the band, median fade)", regime.reachable);
+    line("rounds too crowded for all who could make it alone", regime.crowded);
+    line("terminals that cannot hold the deepest cut", regime.short_of_memory);
+}
+
+fn picture() -> String {
+    let seed = Seed::new(3).named("picture");
+    let cells: Vec<Workcell> = (Family::ALL.into_iter())
+        .map(|family| {
+            let range = VariantRange::WIDE.narrowed(0.5);
+            Workcell::new(Variant::draw(family, &range, &mut seed.stream(family.name())))
+        })
+        .collect();
+    strip(&cells, seed.named("episode"), 6)
+}
