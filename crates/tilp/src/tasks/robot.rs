@@ -195,6 +195,24 @@ mod tests {
     }
 
     #[test]
+    fn no_hand_at_full_speed_passes_through_a_shelf() {
+        for index in 0..24 {
+            let cell = cell(Family::Shelf, index);
+            let mut robot = Robot::reset(&cell, Seed::new(16).at(index));
+            let board = cell.variant.shelf_height;
+            for _ in 0..40 {
+                let way = (robot.state().goal - robot.state().hand) / STEP;
+                let over = way.truncate().length() < 1.0;
+                // Different heights of the run-up, so that the last step ends differently deep.
+                let run_up = 1.0 + 0.1 * index as f32 + way.z;
+                let seen = observe::turn(way, cell.variant.yaw);
+                robot.act(&[seen.x, seen.y, if over { -1.0 } else { run_up }, 1.0]);
+                assert!(!over || robot.state().hand.z > board, "{}", robot.state().hand);
+            }
+        }
+    }
+
+    #[test]
     fn an_action_that_is_no_number_moves_nothing() {
         let cell = cell(Family::Bin, 0);
         let mut robot = Robot::reset(&cell, Seed::new(14));
