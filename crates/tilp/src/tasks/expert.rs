@@ -26,8 +26,8 @@ pub fn expert(robot: &Robot) -> [f32; ACTION] {
         Family::DrawerOpen => pull(&state),
         Family::Button => press(&state),
     };
-    let seen = observe::turn(wish.step, variant.yaw) / STEP;
-    let [x, y, z] = seen.to_array().map(|value| value.clamp(-1.0, 1.0));
+    let wanted = observe::turn(wish.step, variant.command_yaw()) / STEP;
+    let [x, y, z] = wanted.to_array().map(|value| value.clamp(-1.0, 1.0));
     [x, y, z, if wish.shut { 1.0 } else { -1.0 }]
 }
 
