@@ -173,8 +173,8 @@ mod tests {
             let done = (0..12).filter(|&i| masters(&heavy(i), Seed::new(23).at(i))).count();
             if family.lifts() {
                 assert!(done <= 2, "{}: {done} of 12", family.name());
-            } else if family == Family::Button {
-                assert_eq!(done, 12);
+            } else {
+                assert!(done >= 11, "{}: {done} of 12", family.name());
             }
         }
     }
