@@ -26,8 +26,8 @@ pub fn expert(robot: &Robot) -> [f32; ACTION] {
         Family::DrawerOpen => pull(&state),
         Family::Button => press(&state),
     };
-    let seen = observe::turn(wish.step, variant.yaw) / STEP;
-    let [x, y, z] = seen.to_array().map(|value| value.clamp(-1.0, 1.0));
+    let wanted = observe::turn(wish.step, variant.command_yaw()) / STEP;
+    let [x, y, z] = wanted.to_array().map(|value| value.clamp(-1.0, 1.0));
     [x, y, z, if wish.shut { 1.0 } else { -1.0 }]
 }
 
@@ -173,8 +173,8 @@ mod tests {
             let done = (0..12).filter(|&i| masters(&heavy(i), Seed::new(23).at(i))).count();
             if family.lifts() {
                 assert!(done <= 2, "{}: {done} of 12", family.name());
-            } else if family == Family::Button {
-                assert_eq!(done, 12);
+            } else {
+                assert!(done >= 11, "{}: {done} of 12", family.name());
             }
         }
     }

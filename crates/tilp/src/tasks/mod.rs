@@ -5,7 +5,8 @@
 //! data set, [`rollout`] measures a policy.
 //!
 //! Frames: physics and expert work in the robot's frame, z up, the table's top at zero.
-//! Observations and actions are in the frame of the cell's camera, turned by the variant's yaw.
+//! Observations are in the frame of the cell's camera, turned by the variant's yaw, and so are
+//! actions unless the variant says [`Frame::Robot`].
 
 mod demonstrate;
 mod drawing;
@@ -32,5 +33,5 @@ pub use observe::{OBSERVATION, TOKENS};
 pub use robot::{ACTION, Robot, STEP};
 pub use rollout::{Episode, Policy, rollout};
 pub use strip::strip;
-pub use variant::{Variant, VariantRange};
+pub use variant::{Frame, Variant, VariantRange};
 pub use workcell::Workcell;

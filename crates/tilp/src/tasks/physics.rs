@@ -7,7 +7,7 @@ use crate::tasks::workcell::{Parts, Workcell};
 use crate::tasks::{Family, geometry};
 
 /// Physics steps within one control step.
-const SUBSTEPS: usize = 5;
+const SUBSTEPS: usize = 4;
 /// Length of a control step in seconds: 20 Hz.
 pub(super) const CONTROL_PERIOD: f32 = 0.05;
 /// Height of the hand when the gantry's coordinates are zero.

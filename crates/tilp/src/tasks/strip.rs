@@ -13,7 +13,7 @@ use crate::tasks::{Family, Robot, Workcell, expert};
 
 const WIDTH: f32 = 170.0;
 const HEIGHT: f32 = 130.0;
-const LABEL: f32 = 100.0;
+const LABEL: f32 = 110.0;
 
 /// An SVG with `n_frames` frames of one expert episode for each cell.
 pub fn strip(cells: &[Workcell], episode: Seed, n_frames: usize) -> String {

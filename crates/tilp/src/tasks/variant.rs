@@ -5,6 +5,15 @@ use rand::RngExt;
 use crate::rng::Rng;
 use crate::tasks::Family;
 
+/// In which frame a cell's robot takes its horizontal motion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// As the camera sees it: an action points where the observation says.
+    Camera,
+    /// As the robot is mounted: a policy has to turn what it sees by the yaw it is told.
+    Robot,
+}
+
 /// One terminal's cell: its family and everything that stays the same over its episodes.
 ///
 /// Lengths are metres, masses kilograms, angles radians, all in the robot's frame.
@@ -16,6 +25,8 @@ pub struct Variant {
     pub centre: [f32; 2],
     /// Angle by which the cell's camera is turned against the robot.
     pub yaw: f32,
+    /// Frame of the actions.
+    pub commands: Frame,
     /// Half an edge of the cube; puck, peg, post and button cap scale with it.
     pub size: f32,
     /// Mass of the object (of the drawer's content, of the puck).
@@ -45,6 +56,8 @@ pub struct VariantRange {
     pub centre: f32,
     /// Around a camera that looks along the robot's x axis.
     pub yaw: f32,
+    /// Not drawn: the frame of every cell's actions.
+    pub commands: Frame,
     /// Around [`VariantRange::SIZE`].
     pub size: f32,
     /// Around [`VariantRange::MASS`].
@@ -79,6 +92,7 @@ impl VariantRange {
     pub const WIDE: VariantRange = VariantRange {
         centre: 0.12,
         yaw: 1.0,
+        commands: Frame::Camera,
         size: 0.005,
         mass: 0.125,
         grasp_offset: 0.04,
@@ -95,6 +109,7 @@ impl VariantRange {
         VariantRange {
             centre: self.centre * share,
             yaw: self.yaw * share,
+            commands: self.commands,
             size: self.size * share,
             mass: self.mass * share,
             grasp_offset: self.grasp_offset * share,
@@ -119,6 +134,7 @@ impl Variant {
             family,
             centre,
             yaw: around(0.0, range.yaw),
+            commands: range.commands,
             size: around(VariantRange::SIZE, range.size),
             mass: around(VariantRange::MASS, range.mass),
             extra_mass: 0.0,
@@ -132,6 +148,14 @@ impl Variant {
             axis: around(0.0, range.axis),
             resistance: around(1.0, range.resistance),
             spread: range.spread,
+        }
+    }
+
+    /// Angle from the robot's frame to the one its actions are in.
+    pub(super) fn command_yaw(&self) -> f32 {
+        match self.commands {
+            Frame::Camera => self.yaw,
+            Frame::Robot => 0.0,
         }
     }
 
