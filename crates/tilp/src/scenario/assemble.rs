@@ -16,7 +16,7 @@ use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
 use crate::split::policy::{Architecture, Policy};
 use crate::tasks::{
-    ACTION, Demonstrations, Family, OBSERVATION, TOKENS, Variant, VariantRange, Workcell,
+    ACTION, Demonstrations, Family, Frame, OBSERVATION, TOKENS, Variant, VariantRange, Workcell,
     demonstrate,
 };
 use crate::units::{Hertz, Seconds, Watts, from_db};
@@ -276,7 +276,7 @@ fn recorded(scenario: &Scenario, path: &Path) -> Result<Channel, ScenarioError> 
 /// The policy that a scenario asks for.
 fn architecture(raw: &raw::Raw) -> Architecture {
     Architecture {
-        tokens: TOKENS.to_vec(),
+        tokens: TOKENS.iter().map(|(start, end)| (*start, end - start)).collect(),
         width: raw.model.width,
         heads: raw.model.heads,
         blocks: raw.model.blocks,
@@ -350,6 +350,10 @@ fn variant_range(range: &raw::VariantRange) -> VariantRange {
     VariantRange {
         centre: range.centre_m,
         yaw: range.yaw_rad,
+        commands: match range.commands {
+            raw::Frame::Camera => Frame::Camera,
+            raw::Frame::Robot => Frame::Robot,
+        },
         size: range.size_m,
         mass: range.mass_kg,
         grasp_offset: range.grasp_offset_m,

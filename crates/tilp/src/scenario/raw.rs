@@ -267,6 +267,8 @@ pub struct VariantRange {
     pub centre_m: f32,
     /// Angle of the camera against the robot.
     pub yaw_rad: f32,
+    /// The frame in which motion is commanded.
+    pub commands: Frame,
     /// Half the edge of the object.
     pub size_m: f32,
     /// Mass of the object.
@@ -285,6 +287,16 @@ pub struct VariantRange {
     pub resistance: f32,
     /// Half the width of the square in which the object starts, fresh in each episode.
     pub spread_m: f32,
+}
+
+/// The frame in which motion is commanded; what is seen is in the camera's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frame {
+    /// The camera's: what is seen and what is commanded agree.
+    Camera,
+    /// The robot's: the policy has to turn what it sees by the camera's angle.
+    Robot,
 }
 
 /// When success is measured, and on how many episodes per terminal (D8).
