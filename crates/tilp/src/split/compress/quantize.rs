@@ -17,11 +17,12 @@ const GROUP_HEADER_BYTES: usize = 4;
 /// More bits than this bring nothing over the 24 digits of an f32.
 pub(super) const MAX_BITS: u32 = 23;
 
-/// Bits per value at this compression; none means 32, uncompressed.
-pub(super) fn bits(q: f64) -> Option<u32> {
+/// Bits per value for `count` values at this compression; none means 32, uncompressed, which is
+/// also the answer where a payload is so small that its group headers would make it longer.
+pub(super) fn bits(q: f64, count: usize) -> Option<u32> {
     // The small addition takes back the rounding of decimal shares such as 0.9.
     let bits = ((1.0 - q) * 32.0 + 1e-6).floor().clamp(1.0, 32.0) as u32;
-    (bits <= MAX_BITS).then_some(bits)
+    (bits <= MAX_BITS && body_bytes(count, bits) < 4 * count).then_some(bits)
 }
 
 /// Bytes of `count` values at this many bits.
@@ -115,8 +116,9 @@ mod tests {
             (0.95, Some(1)),
             (1.0, Some(1)),
         ];
+        assert_eq!(bits(0.9, 1), None, "one value is not worth a group header");
         for (q, wanted) in expected {
-            assert_eq!(bits(q), wanted, "q = {q}");
+            assert_eq!(bits(q, 640), wanted, "q = {q}");
         }
     }
 
