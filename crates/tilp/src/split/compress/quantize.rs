@@ -43,17 +43,29 @@ pub(super) fn put(values: &[f32], bits: u32, rng: &mut Rng, bytes: &mut Vec<u8>)
         rng.fill_bytes(&mut noise);
         let mut codes = [0u32; GROUP];
         let scale = if step > 0.0 { 1.0 / step } else { 0.0 };
-        vectorised(|| {
-            let draws = noise.as_chunks::<4>().0;
-            for ((code, value), draw) in codes.iter_mut().zip(group).zip(draws) {
-                let place = ((value - offset) * scale).clamp(0.0, levels as f32);
-                let below = place as u32;
-                let share = place - below as f32;
-                let uniform = (u32::from_le_bytes(*draw) >> 8) as f32 / (1 << 24) as f32;
-                *code = (below + u32::from(uniform < share)).min(levels);
-            }
-        });
+        round(group, offset, scale, levels, &noise, &mut codes);
         pack(codes[..group.len()].iter().copied(), bits, bytes);
+    }
+}
+
+vectorised! {
+    /// The level of every value, by chance the one below or the one above.
+    fn round(
+        group: &[f32],
+        offset: f32,
+        scale: f32,
+        levels: u32,
+        noise: &[u8],
+        codes: &mut [u32],
+    ) {
+        let draws = noise.as_chunks::<4>().0;
+        for ((code, value), draw) in codes.iter_mut().zip(group).zip(draws) {
+            let place = ((value - offset) * scale).clamp(0.0, levels as f32);
+            let below = place as u32;
+            let share = place - below as f32;
+            let uniform = (u32::from_le_bytes(*draw) >> 8) as f32 / (1 << 24) as f32;
+            *code = (below + u32::from(uniform < share)).min(levels);
+        }
     }
 }
 
