@@ -69,13 +69,7 @@ impl Attention {
     /// `mixed = softmax(q k' / sqrt(size)) v` for every head; `shares` keeps the softmax.
     pub fn forward(self, projected: &[f32], mixed: &mut [f32], shares: &mut [f32]) {
         let samples = mixed.len() / (self.width * self.tokens);
-        vectorised(|| {
-            self.heads_and_lanes(samples, |head, wide| match wide {
-                16 => forward_head::<16>(head, projected, mixed, shares),
-                8 => forward_head::<8>(head, projected, mixed, shares),
-                _ => forward_head::<1>(head, projected, mixed, shares),
-            });
-        });
+        forward_all(self, samples, projected, mixed, shares);
     }
 
     /// `d_projected` from the gradient of the mixture. `d_shares` is a workspace of
@@ -90,27 +84,64 @@ impl Attention {
     ) {
         let samples = d_mixed.len() / (self.width * self.tokens);
         d_projected.fill(0.0);
-        vectorised(|| {
-            self.heads_and_lanes(samples, |head, wide| match wide {
-                16 => backward_head::<16>(head, projected, shares, d_mixed, d_projected, d_shares),
-                8 => backward_head::<8>(head, projected, shares, d_mixed, d_projected, d_shares),
-                _ => backward_head::<1>(head, projected, shares, d_mixed, d_projected, d_shares),
-            });
-        });
+        backward_all(self, samples, projected, shares, d_mixed, d_projected, d_shares);
     }
 
-    /// Cuts the samples into groups of 16, 8 or 1 vector lanes.
-    #[inline(always)]
-    fn heads_and_lanes(self, samples: usize, mut work: impl FnMut(Head, usize)) {
-        for head in 0..self.heads {
+}
+
+/// Vector lanes for so many samples.
+#[inline(always)]
+fn lanes(samples: usize) -> usize {
+    match samples {
+        16.. => 16,
+        8.. => 8,
+        _ => 1,
+    }
+}
+
+vectorised! {
+    fn forward_all(
+        shape: Attention,
+        samples: usize,
+        projected: &[f32],
+        mixed: &mut [f32],
+        shares: &mut [f32],
+    ) {
+        for index in 0..shape.heads {
             let mut lane = 0;
             while lane < samples {
-                let wide = match samples - lane {
-                    16.. => 16,
-                    8.. => 8,
-                    _ => 1,
-                };
-                work(Head::new(self, samples, head, lane), wide);
+                let (head, wide) = (Head::new(shape, samples, index, lane), lanes(samples - lane));
+                match wide {
+                    16 => forward_head::<16>(head, projected, mixed, shares),
+                    8 => forward_head::<8>(head, projected, mixed, shares),
+                    _ => forward_head::<1>(head, projected, mixed, shares),
+                }
+                lane += wide;
+            }
+        }
+    }
+}
+
+vectorised! {
+    fn backward_all(
+        shape: Attention,
+        samples: usize,
+        projected: &[f32],
+        shares: &[f32],
+        d_mixed: &[f32],
+        d_projected: &mut [f32],
+        d_shares: &mut [f32],
+    ) {
+        for index in 0..shape.heads {
+            let mut lane = 0;
+            while lane < samples {
+                let (head, wide) = (Head::new(shape, samples, index, lane), lanes(samples - lane));
+                let (qkv, d_qkv) = (projected, &mut *d_projected);
+                match wide {
+                    16 => backward_head::<16>(head, qkv, shares, d_mixed, d_qkv, d_shares),
+                    8 => backward_head::<8>(head, qkv, shares, d_mixed, d_qkv, d_shares),
+                    _ => backward_head::<1>(head, qkv, shares, d_mixed, d_qkv, d_shares),
+                }
                 lane += wide;
             }
         }

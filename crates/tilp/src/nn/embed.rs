@@ -1,6 +1,6 @@
 //! From the observation to tokens: every group of features gets its own linear map.
 
-use super::lanes::{sum, vectorised};
+use super::lanes::sum;
 use super::matrix::{Matrix, Store, product};
 
 /// Shape of the embedding. Token `t` reads the features `start..start + length` of its group.
@@ -68,11 +68,9 @@ impl Embedding {
             let right = Matrix::new(&x[start * samples..], *length, samples);
             product(weight, *length, left, right.transposed(), Store::Set);
             let bias = &mut biases[token * self.width..(token + 1) * self.width];
-            vectorised(|| {
-                for (offset, row) in bias.iter_mut().zip(dy.chunks_exact(columns)) {
-                    *offset = sum(&row[token * samples..(token + 1) * samples]);
-                }
-            });
+            for (offset, row) in bias.iter_mut().zip(dy.chunks_exact(columns)) {
+                *offset = sum(&row[token * samples..(token + 1) * samples]);
+            }
         }
     }
 }

@@ -1,21 +1,35 @@
 //! Loops over vector lanes: run-time dispatch, fixed-order sums, the exponential, transposition.
 
-/// Runs `work` compiled for the widest vector instructions of this processor.
+/// Defines a function whose loops are compiled twice: for any processor of the family, and for
+/// those with AVX2, chosen when it is called.
 ///
-/// A plain build knows only SSE2. Loops inside the closure are compiled once more for AVX2 and
-/// AVX-512; nothing is contracted or reordered, so the result is the same on all of them.
-#[inline(always)]
-pub fn vectorised<T>(work: impl FnOnce() -> T) -> T {
-    struct Nullary<F>(F);
-    impl<T, F: FnOnce() -> T> pulp::WithSimd for Nullary<F> {
-        type Output = T;
-        #[inline(always)]
-        fn with_simd<S: pulp::Simd>(self, _: S) -> T {
-            (self.0)()
+/// A plain build knows only SSE2. Nothing is contracted or reordered, so both give the same bits.
+/// (A closure handed to a dispatching function would not do: where the compiler decides not to
+/// inline it, it silently stays SSE2.)
+macro_rules! vectorised {
+    ($(#[$note:meta])* $visible:vis fn $name:ident($($input:ident: $type:ty),* $(,)?) $body:block) => {
+        $(#[$note])*
+        $visible fn $name($($input: $type),*) {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments)]
+            fn plain($($input: $type),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                #[allow(clippy::too_many_arguments)]
+                fn wide($($input: $type),*) {
+                    plain($($input),*);
+                }
+                if std::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has just been found to have what `wide` is built for.
+                    return unsafe { wide($($input),*) };
+                }
+            }
+            plain($($input),*);
         }
-    }
-    pulp::Arch::new().dispatch(Nullary(work))
+    };
 }
+pub(crate) use vectorised;
 
 const LANES: usize = 16;
 
@@ -30,6 +44,19 @@ pub fn sum(values: &[f32]) -> f32 {
         }
     }
     fold(partial) + rest.iter().sum::<f32>()
+}
+
+/// The sum of squares in f64, eight partial sums.
+pub fn sum_of_squares(values: &[f32]) -> f64 {
+    let (chunks, rest) = values.as_chunks::<8>();
+    let mut partial = [0.0f64; 8];
+    for chunk in chunks {
+        for lane in 0..8 {
+            partial[lane] += f64::from(chunk[lane]) * f64::from(chunk[lane]);
+        }
+    }
+    let rest = rest.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>();
+    partial.iter().sum::<f64>() + rest
 }
 
 /// The inner product of two slices of one length, in the order of [`sum`].
@@ -121,6 +148,7 @@ mod tests {
     fn sums_and_inner_products_of_odd_lengths_are_complete() {
         let values: Vec<f32> = (1..=37).map(|n| n as f32).collect();
         assert_eq!(sum(&values), 703.0);
+        assert_eq!(sum_of_squares(&values), 17575.0);
         assert_eq!(dot(&values, &values), 17575.0);
     }
 

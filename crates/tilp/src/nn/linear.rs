@@ -37,25 +37,14 @@ impl Linear {
     pub fn forward_residual(self, parameters: &[f32], x: &[f32], r: &[f32], y: &mut [f32]) {
         let columns = y.len() / self.outputs;
         let (weight, bias) = parameters.split_at(self.n_products());
-        vectorised(|| {
-            let rows = y.chunks_exact_mut(columns).zip(r.chunks_exact(columns));
-            for ((row, residual), offset) in rows.zip(bias) {
-                for (value, kept) in row.iter_mut().zip(residual) {
-                    *value = kept + offset;
-                }
-            }
-        });
+        add_bias(r, bias, y, columns);
         self.add_product(weight, x, y);
     }
 
     /// `y = max(0, W x + b)`.
     pub fn forward_relu(self, parameters: &[f32], x: &[f32], y: &mut [f32]) {
         self.forward(parameters, x, y);
-        vectorised(|| {
-            for value in y.iter_mut() {
-                *value = if *value > 0.0 { *value } else { 0.0 };
-            }
-        });
+        relu(y);
     }
 
     fn add_product(self, weight: &[f32], x: &[f32], y: &mut [f32]) {
@@ -72,11 +61,7 @@ impl Linear {
         let (left, right) =
             (Matrix::new(dy, self.outputs, columns), Matrix::new(x, self.inputs, columns));
         product(weight, self.inputs, left, right.transposed(), Store::Set);
-        vectorised(|| {
-            for (offset, row) in bias.iter_mut().zip(dy.chunks_exact(columns)) {
-                *offset = sum(row);
-            }
-        });
+        row_sums(dy, columns, bias);
     }
 
     /// `dx = W' dy`, the gradient of the input.
@@ -90,13 +75,40 @@ impl Linear {
     }
 }
 
-/// Stops the gradient where the output of a ReLU was zero.
-pub fn relu_backward(output: &[f32], gradient: &mut [f32]) {
-    vectorised(|| {
+vectorised! {
+    fn add_bias(r: &[f32], bias: &[f32], y: &mut [f32], columns: usize) {
+        let rows = y.chunks_exact_mut(columns).zip(r.chunks_exact(columns));
+        for ((row, residual), offset) in rows.zip(bias) {
+            for (value, kept) in row.iter_mut().zip(residual) {
+                *value = kept + offset;
+            }
+        }
+    }
+}
+
+vectorised! {
+    fn relu(y: &mut [f32]) {
+        for value in y {
+            *value = if *value > 0.0 { *value } else { 0.0 };
+        }
+    }
+}
+
+vectorised! {
+    fn row_sums(rows: &[f32], columns: usize, sums: &mut [f32]) {
+        for (total, row) in sums.iter_mut().zip(rows.chunks_exact(columns)) {
+            *total = sum(row);
+        }
+    }
+}
+
+vectorised! {
+    /// Stops the gradient where the output of a ReLU was zero.
+    pub fn relu_backward(output: &[f32], gradient: &mut [f32]) {
         for (value, kept) in gradient.iter_mut().zip(output) {
             *value = if *kept > 0.0 { *value } else { 0.0 };
         }
-    });
+    }
 }
 
 #[cfg(test)]

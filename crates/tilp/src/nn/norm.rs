@@ -21,29 +21,9 @@ impl LayerNorm {
     /// every column for the backward pass.
     pub fn forward(self, parameters: &[f32], x: &[f32], y: &mut [f32], statistics: &mut [f32]) {
         let columns = x.len() / self.width;
-        let (gains, offsets) = parameters.split_at(self.width);
         let (mean, scale) = statistics.split_at_mut(columns);
-        let share = 1.0 / self.width as f32;
-        vectorised(|| {
-            mean.fill(0.0);
-            scale.fill(0.0);
-            for row in x.chunks_exact(columns) {
-                add(mean, row);
-            }
-            mean.iter_mut().for_each(|value| *value *= share);
-            for row in x.chunks_exact(columns) {
-                for ((value, x), mean) in scale.iter_mut().zip(row).zip(&*mean) {
-                    *value += (x - mean) * (x - mean);
-                }
-            }
-            scale.iter_mut().for_each(|value| *value = 1.0 / (*value * share + EPSILON).sqrt());
-            let rows = y.chunks_exact_mut(columns).zip(x.chunks_exact(columns));
-            for ((out, row), (gain, offset)) in rows.zip(gains.iter().zip(offsets)) {
-                for (((out, x), mean), scale) in out.iter_mut().zip(row).zip(&*mean).zip(&*scale) {
-                    *out = (x - mean) * scale * gain + offset;
-                }
-            }
-        });
+        measure(x, self.width, mean, scale);
+        apply(parameters, x, mean, scale, y);
     }
 
     /// Writes the gradient of the parameters and *adds* the gradient of the input to `dx`, which
@@ -58,48 +38,108 @@ impl LayerNorm {
         dx: &mut [f32],
         sums: &mut Vec<f32>,
     ) {
-        let columns = x.len() / self.width;
         let gains = &parameters[..self.width];
-        let (mean, scale) = statistics.split_at(columns);
-        let (d_gains, d_offsets) = gradient.split_at_mut(self.width);
         sums.clear();
-        sums.resize(3 * columns, 0.0);
-        let (plain, rest) = sums.split_at_mut(columns);
-        let (weighted, normal) = rest.split_at_mut(columns);
-        let share = 1.0 / self.width as f32;
-        vectorised(|| {
-            for row in 0..self.width {
-                let at = row * columns..(row + 1) * columns;
-                let (x, dy) = (&x[at.clone()], &mut dy[at]);
-                normalise(x, mean, scale, normal);
-                d_gains[row] = dot(dy, normal);
-                d_offsets[row] = sum(dy);
-                let gain = gains[row];
-                for (((dy, normal), plain), weighted) in
-                    dy.iter_mut().zip(&*normal).zip(&mut *plain).zip(&mut *weighted)
-                {
-                    *dy *= gain;
-                    *plain += *dy;
-                    *weighted += *dy * normal;
-                }
-            }
-            for row in 0..self.width {
-                let at = row * columns..(row + 1) * columns;
-                let (x, dy, dx) = (&x[at.clone()], &dy[at.clone()], &mut dx[at]);
-                normalise(x, mean, scale, normal);
-                for column in 0..columns {
-                    let spread = plain[column] + normal[column] * weighted[column];
-                    dx[column] += scale[column] * (dy[column] - share * spread);
-                }
-            }
-        });
+        sums.resize(3 * x.len() / self.width, 0.0);
+        backward_parameters(gains, x, statistics, dy, gradient, sums);
+        backward_input(self.width, x, statistics, dy, dx, sums);
     }
 }
 
-#[inline(always)]
-fn add(total: &mut [f32], row: &[f32]) {
-    for (value, x) in total.iter_mut().zip(row) {
-        *value += x;
+vectorised! {
+    /// Mean and 1/deviation of every column.
+    fn measure(x: &[f32], width: usize, mean: &mut [f32], scale: &mut [f32]) {
+        let columns = mean.len();
+        let share = 1.0 / width as f32;
+        mean.fill(0.0);
+        scale.fill(0.0);
+        for row in x.chunks_exact(columns) {
+            for (value, x) in mean.iter_mut().zip(row) {
+                *value += x;
+            }
+        }
+        for value in mean.iter_mut() {
+            *value *= share;
+        }
+        for row in x.chunks_exact(columns) {
+            for ((value, x), mean) in scale.iter_mut().zip(row).zip(&*mean) {
+                *value += (x - mean) * (x - mean);
+            }
+        }
+        for value in scale {
+            *value = 1.0 / (*value * share + EPSILON).sqrt();
+        }
+    }
+}
+
+vectorised! {
+    fn apply(parameters: &[f32], x: &[f32], mean: &[f32], scale: &[f32], y: &mut [f32]) {
+        let columns = mean.len();
+        let (gains, offsets) = parameters.split_at(parameters.len() / 2);
+        let rows = y.chunks_exact_mut(columns).zip(x.chunks_exact(columns));
+        for ((out, row), (gain, offset)) in rows.zip(gains.iter().zip(offsets)) {
+            for (((out, x), mean), scale) in out.iter_mut().zip(row).zip(mean).zip(scale) {
+                *out = (x - mean) * scale * gain + offset;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// The gradients of gains and offsets; multiplies `dy` by the gains and leaves in `sums`, for
+    /// every column, the sum of that and its product with the normalised input.
+    fn backward_parameters(
+        gains: &[f32],
+        x: &[f32],
+        statistics: &[f32],
+        dy: &mut [f32],
+        gradient: &mut [f32],
+        sums: &mut [f32],
+    ) {
+        let columns = sums.len() / 3;
+        let (mean, scale) = statistics.split_at(columns);
+        let (d_gains, d_offsets) = gradient.split_at_mut(gains.len());
+        let (plain, rest) = sums.split_at_mut(columns);
+        let (weighted, normal) = rest.split_at_mut(columns);
+        let rows = x.chunks_exact(columns).zip(dy.chunks_exact_mut(columns));
+        for (row, (x, dy)) in rows.enumerate() {
+            normalise(x, mean, scale, normal);
+            d_gains[row] = dot(dy, normal);
+            d_offsets[row] = sum(dy);
+            let gain = gains[row];
+            for (((dy, normal), plain), weighted) in
+                dy.iter_mut().zip(&*normal).zip(&mut *plain).zip(&mut *weighted)
+            {
+                *dy *= gain;
+                *plain += *dy;
+                *weighted += *dy * normal;
+            }
+        }
+    }
+}
+
+vectorised! {
+    fn backward_input(
+        width: usize,
+        x: &[f32],
+        statistics: &[f32],
+        dy: &[f32],
+        dx: &mut [f32],
+        sums: &mut [f32],
+    ) {
+        let columns = sums.len() / 3;
+        let share = 1.0 / width as f32;
+        let (mean, scale) = statistics.split_at(columns);
+        let (plain, rest) = sums.split_at_mut(columns);
+        let (weighted, normal) = rest.split_at_mut(columns);
+        let rows = x.chunks_exact(columns).zip(dy.chunks_exact(columns));
+        for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(columns)) {
+            normalise(x, mean, scale, normal);
+            let columns = dx.iter_mut().zip(dy).zip(&*plain).zip(&*weighted).zip(&*normal).zip(scale);
+            for (((((dx, dy), plain), weighted), normal), scale) in columns {
+                *dx += scale * (dy - share * (plain + normal * weighted));
+            }
+        }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::lanes::vectorised;
 
-/// One step of gradient descent: `w -= rate * g`.
-pub fn descend(parameters: &mut [f32], gradient: &[f32], rate: f32) {
-    vectorised(|| {
+vectorised! {
+    /// One step of gradient descent: `w -= rate * g`.
+    pub fn descend(parameters: &mut [f32], gradient: &[f32], rate: f32) {
         for (value, slope) in parameters.iter_mut().zip(gradient) {
             *value -= rate * slope;
         }
-    });
+    }
 }
 
 /// One step with momentum: `v = momentum * v + g`, then `w -= rate * v`.
@@ -24,12 +24,22 @@ pub fn descend_with_momentum(
     if velocity.is_empty() {
         velocity.resize(parameters.len(), 0.0);
     }
-    vectorised(|| {
-        for ((value, slope), speed) in parameters.iter_mut().zip(gradient).zip(&mut *velocity) {
+    descend_by_velocity(parameters, gradient, velocity, rate, momentum);
+}
+
+vectorised! {
+    fn descend_by_velocity(
+        parameters: &mut [f32],
+        gradient: &[f32],
+        velocity: &mut [f32],
+        rate: f32,
+        momentum: f32,
+    ) {
+        for ((value, slope), speed) in parameters.iter_mut().zip(gradient).zip(velocity) {
             *speed = momentum * *speed + slope;
             *value -= rate * *speed;
         }
-    });
+    }
 }
 
 /// Adam for one flat vector of parameters.
@@ -52,20 +62,30 @@ impl Adam {
         self.steps += 1;
         let correct = |decay: f32| 1.0 / (1.0 - decay.powi(self.steps));
         let (rate, root) = (self.rate * correct(0.9), correct(0.999));
-        let Self { mean, square, .. } = self;
-        vectorised(|| {
-            let state = mean.iter_mut().zip(square.iter_mut());
-            for ((value, slope), (mean, square)) in parameters.iter_mut().zip(gradient).zip(state) {
-                *mean = 0.9 * *mean + 0.1 * slope;
-                *square = 0.999 * *square + 0.001 * slope * slope;
-                *value -= rate * *mean / ((*square * root).sqrt() + 1e-8);
-            }
-        });
+        adam_step(parameters, gradient, &mut self.mean, &mut self.square, rate, root);
     }
 
     /// Changes the learning rate and keeps the moments.
     pub fn set_rate(&mut self, rate: f32) {
         self.rate = rate;
+    }
+}
+
+vectorised! {
+    fn adam_step(
+        parameters: &mut [f32],
+        gradient: &[f32],
+        mean: &mut [f32],
+        square: &mut [f32],
+        rate: f32,
+        root: f32,
+    ) {
+        let state = mean.iter_mut().zip(square);
+        for ((value, slope), (mean, square)) in parameters.iter_mut().zip(gradient).zip(state) {
+            *mean = 0.9 * *mean + 0.1 * slope;
+            *square = 0.999 * *square + 0.001 * slope * slope;
+            *value -= rate * *mean / ((*square * root).sqrt() + 1e-8);
+        }
     }
 }
 

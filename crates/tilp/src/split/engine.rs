@@ -11,7 +11,6 @@ use super::model::{SplitModel, Weights};
 use super::server::{Server, ServerWork};
 use super::terminal::{Terminal, TerminalWork};
 use super::wire::WireError;
-use crate::nn::lanes::vectorised;
 use crate::rng::{Rng, Seed};
 use crate::units::Bytes;
 
@@ -259,11 +258,9 @@ fn weighted_mean(copies: &[(u64, &[f32])]) -> Option<Vec<f32>> {
     let mut sum = vec![0.0f64; first.len()];
     for (samples, copy) in copies {
         let share = *samples as f64 / total as f64;
-        vectorised(|| {
-            for (value, parameter) in sum.iter_mut().zip(*copy) {
-                *value += share * f64::from(*parameter);
-            }
-        });
+        for (value, parameter) in sum.iter_mut().zip(*copy) {
+            *value += share * f64::from(*parameter);
+        }
     }
     Some(sum.into_iter().map(|value| value as f32).collect())
 }

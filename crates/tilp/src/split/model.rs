@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::nn::lanes::sum_of_squares;
 use crate::rng::Seed;
 use crate::units::{Bytes, Operations};
 
@@ -52,8 +53,7 @@ impl Weights {
 
     /// Euclidean norm over a range of layers.
     pub fn norm(&self, layers: RangeInclusive<usize>) -> f64 {
-        let values = layers.flat_map(|layer| self.layer(layer));
-        values.map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>().sqrt()
+        layers.map(|layer| sum_of_squares(self.layer(layer))).sum::<f64>().sqrt()
     }
 }
 

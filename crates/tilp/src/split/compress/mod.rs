@@ -90,7 +90,7 @@ impl Header {
 impl Compressor {
     /// Bytes of an encoded activation, known without data.
     pub fn payload_bytes(self, elements: usize, samples: usize, q: f64) -> usize {
-        let body = match (self, quantize::bits(q)) {
+        let body = match (self, quantize::bits(q, elements * samples)) {
             (Compressor::Quantize, None) => 4 * elements * samples,
             (Compressor::Quantize, Some(bits)) => quantize::body_bytes(elements * samples, bits),
             _ => sparse::body_bytes(elements, samples, sparse::kept_on_wire(elements, samples, q)),
@@ -117,7 +117,7 @@ impl Compressor {
     ) -> Packing {
         let samples = values.len() / elements;
         let packing = match self {
-            Compressor::Quantize => match quantize::bits(q) {
+            Compressor::Quantize => match quantize::bits(q, values.len()) {
                 None => Packing::Dense,
                 Some(bits) => Packing::Quantized { bits },
             },

@@ -17,11 +17,12 @@ const GROUP_HEADER_BYTES: usize = 4;
 /// More bits than this bring nothing over the 24 digits of an f32.
 pub(super) const MAX_BITS: u32 = 23;
 
-/// Bits per value at this compression; none means 32, uncompressed.
-pub(super) fn bits(q: f64) -> Option<u32> {
+/// Bits per value for `count` values at this compression; none means 32, uncompressed, which is
+/// also the answer where a payload is so small that its group headers would make it longer.
+pub(super) fn bits(q: f64, count: usize) -> Option<u32> {
     // The small addition takes back the rounding of decimal shares such as 0.9.
     let bits = ((1.0 - q) * 32.0 + 1e-6).floor().clamp(1.0, 32.0) as u32;
-    (bits <= MAX_BITS).then_some(bits)
+    (bits <= MAX_BITS && body_bytes(count, bits) < 4 * count).then_some(bits)
 }
 
 /// Bytes of `count` values at this many bits.
@@ -42,17 +43,29 @@ pub(super) fn put(values: &[f32], bits: u32, rng: &mut Rng, bytes: &mut Vec<u8>)
         rng.fill_bytes(&mut noise);
         let mut codes = [0u32; GROUP];
         let scale = if step > 0.0 { 1.0 / step } else { 0.0 };
-        vectorised(|| {
-            let draws = noise.as_chunks::<4>().0;
-            for ((code, value), draw) in codes.iter_mut().zip(group).zip(draws) {
-                let place = ((value - offset) * scale).clamp(0.0, levels as f32);
-                let below = place as u32;
-                let share = place - below as f32;
-                let uniform = (u32::from_le_bytes(*draw) >> 8) as f32 / (1 << 24) as f32;
-                *code = (below + u32::from(uniform < share)).min(levels);
-            }
-        });
+        round(group, offset, scale, levels, &noise, &mut codes);
         pack(codes[..group.len()].iter().copied(), bits, bytes);
+    }
+}
+
+vectorised! {
+    /// The level of every value, by chance the one below or the one above.
+    fn round(
+        group: &[f32],
+        offset: f32,
+        scale: f32,
+        levels: u32,
+        noise: &[u8],
+        codes: &mut [u32],
+    ) {
+        let draws = noise.as_chunks::<4>().0;
+        for ((code, value), draw) in codes.iter_mut().zip(group).zip(draws) {
+            let place = ((value - offset) * scale).clamp(0.0, levels as f32);
+            let below = place as u32;
+            let share = place - below as f32;
+            let uniform = (u32::from_le_bytes(*draw) >> 8) as f32 / (1 << 24) as f32;
+            *code = (below + u32::from(uniform < share)).min(levels);
+        }
     }
 }
 
@@ -115,8 +128,9 @@ mod tests {
             (0.95, Some(1)),
             (1.0, Some(1)),
         ];
+        assert_eq!(bits(0.9, 1), None, "one value is not worth a group header");
         for (q, wanted) in expected {
-            assert_eq!(bits(q), wanted, "q = {q}");
+            assert_eq!(bits(q, 640), wanted, "q = {q}");
         }
     }
 
