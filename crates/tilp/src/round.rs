@@ -238,7 +238,7 @@ pub struct Outcome {
 pub struct TerminalOutcome {
     /// It was scheduled and finished in time, so it counted in learning.
     pub took_part: bool,
-    /// It was scheduled, or owed its copy, and did not make it.
+    /// It was scheduled and did not make it.
     pub late: bool,
     /// Measured delay of the round; zero if it had nothing to do.
     pub delay: Seconds,
@@ -257,7 +257,7 @@ pub struct TerminalOutcome {
 pub struct Ledger {
     /// One entry per terminal.
     pub terminals: Vec<TerminalLedger>,
-    /// Slowest involved terminal, uncut up to the give-up time.
+    /// Slowest scheduled terminal, uncut up to the give-up time.
     pub latency: Seconds,
     /// By how much the clock advanced.
     pub duration: Seconds,
@@ -304,8 +304,7 @@ pub struct Violation {
 impl Violation {
     /// Aggregate constraint violation of a round; each part is divided by its own limit.
     ///
-    /// `delays` are those of the involved terminals; `memories` pairs need and budget of the
-    /// scheduled ones.
+    /// `delays` are those of the scheduled terminals; `memories` pairs need and budget of each.
     ///
     /// Eq. `method-violation`
     pub fn of(

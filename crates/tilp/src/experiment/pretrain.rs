@@ -28,10 +28,10 @@ impl Pretraining {
     /// What made the policy that comes with the program.
     pub const SHIPPED: Self = Self {
         seed: 9000,
-        cells: 4,
+        cells: 6,
         demonstrations: 20,
-        narrow: 0.4,
-        steps: 3000,
+        narrow: 0.75,
+        steps: 4000,
         batch: 256,
         rate: 1e-3,
     };

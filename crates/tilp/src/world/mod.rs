@@ -153,7 +153,7 @@ impl Cell {
             let own = trained.iter().find(|one| one.terminal == n);
             TerminalOutcome {
                 took_part: own.is_some(),
-                late: settled.involved[n] && !settled.in_time[n],
+                late: asked && !settled.in_time[n],
                 delay: Seconds(settled.delays[n].0 * time),
                 computation: if asked { cost.computation * time } else { Seconds(0.0) },
                 energy: Joules(joules.0 * energy),
@@ -171,7 +171,6 @@ impl Cell {
 
     fn ledger(&self, plan: &Feasible, settled: &Settled) -> Ledger {
         let n_terminals = self.radio.n_terminals();
-        let involved = || (0..n_terminals).filter(|&n| settled.involved[n]);
         let one = |n: usize| TerminalLedger {
             delay: settled.delays[n],
             energy_compute: settled.costs[n].energy_compute,
@@ -187,7 +186,7 @@ impl Cell {
         };
         let violation = Violation::of(
             &self.radio.limits,
-            involved().map(|n| settled.delays[n].min(self.radio.give_up)),
+            plan.decision().scheduled().map(|n| settled.delays[n].min(self.radio.give_up)),
             plan.decision().scheduled().map(memory),
             plan.decision().bandwidth(),
         );

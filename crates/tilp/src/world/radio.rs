@@ -52,7 +52,7 @@ pub struct Settled {
     pub delays: Vec<Seconds>,
     /// What was really spent, cut at the deadline if the round closes there.
     pub costs: Vec<Cost>,
-    /// Slowest involved terminal, at most the give-up time.
+    /// Slowest scheduled terminal, at most the give-up time.
     pub latency: Seconds,
     /// By how much the clock advances.
     pub duration: Seconds,
@@ -67,7 +67,9 @@ impl Radio {
     /// Executes a plan on the true channel and hardware.
     ///
     /// In a round that aggregates, a terminal that is not scheduled but owes its copy delivers it
-    /// at full power over one N-th of the band; the scheduled share what is left.
+    /// at full power over one N-th of the band; the scheduled share what is left. The round waits
+    /// for such copies until the deadline. One that does not arrive is lost: that costs learning,
+    /// but it is no violation, since nobody scheduled that terminal.
     pub fn settle(&self, plan: &Feasible, seen: &Observation) -> Settled {
         let decision = plan.decision();
         let n_terminals = self.n_terminals();
@@ -133,10 +135,10 @@ impl Radio {
             (0..n_terminals).map(|n| full[n].until(end, grants[n].power)).collect();
         let jobs =
             (0..n_terminals).map(|n| jobs[n].part(on_air_share(&full[n], &costs[n]))).collect();
-        let slowest = round_delay(delays.iter().copied());
+        let scheduled = plan.decision().scheduled().map(|n| delays[n]);
         Settled {
-            latency: slowest.min(self.give_up),
-            duration: slowest.min(end),
+            latency: round_delay(scheduled).min(self.give_up),
+            duration: round_delay(delays.iter().copied()).min(end),
             bandwidths: grants.iter().map(|grant| grant.bandwidth).collect(),
             involved,
             in_time,
