@@ -2,7 +2,7 @@
 
 use super::attention::Attention;
 use super::linear::{Linear, relu_backward};
-use super::norm::LayerNorm;
+use super::norm::{LayerNorm, Seen};
 
 /// Shape of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,8 @@ impl Block {
         self.up().backward_parameters(&c.normal_2, wide, g.up);
         self.up().backward_input(parts.up, wide, narrow);
         let norm = self.norm();
-        norm.backward(parts.norm_2, &c.middle, &c.statistics_2, narrow, g.norm_2, flow, sums);
+        let seen = Seen { x: &c.middle, statistics: &c.statistics_2 };
+        norm.backward(parts.norm_2, seen, narrow, g.norm_2, flow, sums);
         self.output().backward_parameters(&c.mixed, flow, g.output);
         self.output().backward_input(parts.output, flow, narrow);
         wide.resize(c.projected.len(), 0.0);
@@ -169,7 +170,8 @@ impl Block {
         self.attention.backward(&c.projected, &c.shares, narrow, wide, sums);
         self.projection().backward_parameters(&c.normal_1, wide, g.projection);
         self.projection().backward_input(parts.projection, wide, narrow);
-        norm.backward(parts.norm_1, x, &c.statistics_1, narrow, g.norm_1, flow, sums);
+        let seen = Seen { x, statistics: &c.statistics_1 };
+        norm.backward(parts.norm_1, seen, narrow, g.norm_1, flow, sums);
     }
 }
 
@@ -220,8 +222,7 @@ mod tests {
 
     #[test]
     fn a_block_agrees_with_finite_differences() {
-        let block =
-            Block { attention: Attention { width: 4, heads: 2, tokens: 3 }, hidden: 8 };
+        let block = Block { attention: Attention { width: 4, heads: 2, tokens: 3 }, hidden: 8 };
         let cache = RefCell::new(BlockCache::default());
         let mut parameters = values(block.n_parameters(), 11);
         // Hidden units wide open or firmly shut: a difference across the kink of a ReLU says nothing.
@@ -241,8 +242,7 @@ mod tests {
 
     #[test]
     fn the_named_tensors_of_a_block_cover_its_parameters() {
-        let block =
-            Block { attention: Attention { width: 32, heads: 4, tokens: 12 }, hidden: 64 };
+        let block = Block { attention: Attention { width: 32, heads: 4, tokens: 12 }, hidden: 64 };
         let named: usize =
             block.tensors().iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
         assert_eq!(named, block.n_parameters());

@@ -49,10 +49,8 @@ impl Linear {
 
     fn add_product(self, weight: &[f32], x: &[f32], y: &mut [f32]) {
         let columns = y.len() / self.outputs;
-        let (left, right) = (
-            Matrix::new(weight, self.outputs, self.inputs),
-            Matrix::new(x, self.inputs, columns),
-        );
+        let (left, right) =
+            (Matrix::new(weight, self.outputs, self.inputs), Matrix::new(x, self.inputs, columns));
         product(y, columns, left, right, Store::Add);
     }
 

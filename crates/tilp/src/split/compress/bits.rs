@@ -47,7 +47,8 @@ mod tests {
     fn packing_and_unpacking_give_the_same_numbers() {
         for bits in 1..=32 {
             let mask = ((1u64 << bits) - 1) as u32;
-            let numbers: Vec<u32> = (0..77u32).map(|n| n.wrapping_mul(2_654_435_769) & mask).collect();
+            let numbers: Vec<u32> =
+                (0..77u32).map(|n| n.wrapping_mul(2_654_435_769) & mask).collect();
             let mut bytes = Vec::new();
             pack(numbers.iter().copied(), bits, &mut bytes);
             assert_eq!(bytes.len(), packed_bytes(77, bits));

@@ -147,10 +147,7 @@ pub(super) fn put_values(
 }
 
 /// Reads and checks the positions in a payload.
-pub(super) fn get_positions(
-    header: Header,
-    reader: &mut Reader<'_>,
-) -> Result<Packing, WireError> {
+pub(super) fn get_positions(header: Header, reader: &mut Reader<'_>) -> Result<Packing, WireError> {
     let Header { samples, elements, kept: per_sample, .. } = header;
     if per_sample == 0 || per_sample > elements {
         return Err(WireError::new("kept", per_sample as u64, format!("1 to {elements}")));

@@ -33,7 +33,8 @@ impl Layer {
         let (width, heads) = (architecture.width, architecture.heads);
         let hidden = width * architecture.hidden_ratio;
         let mut tokens = architecture.tokens.len();
-        let mut layers = vec![Layer::Embed(Embedding { groups: architecture.tokens.clone(), width })];
+        let mut layers =
+            vec![Layer::Embed(Embedding { groups: architecture.tokens.clone(), width })];
         for block in 1..=architecture.blocks {
             let shape = Block { attention: Attention { width, heads, tokens }, hidden };
             let merges = architecture.merge_after.contains(&block);

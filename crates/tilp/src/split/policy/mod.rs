@@ -62,6 +62,11 @@ impl Policy {
         &self.architecture
     }
 
+    /// Number of parameters of all layers.
+    pub fn n_parameters_total(&self) -> usize {
+        self.layers.iter().map(Layer::n_parameters).sum()
+    }
+
     /// The named tensors of a layer in the order of storage.
     pub fn tensors(&self, layer: usize) -> Vec<Tensor> {
         let mut offset = 0;
@@ -86,7 +91,8 @@ impl Policy {
         } else {
             let inputs = *tensor.shape.last().expect("a tensor has a shape") as f32;
             // What is added to the residual path shrinks with its depth.
-            let residual = tensor.name.ends_with("output.weight") || tensor.name.ends_with("down.weight");
+            let residual =
+                tensor.name.ends_with("output.weight") || tensor.name.ends_with("down.weight");
             let depth = if residual { 2.0 * self.architecture.blocks as f32 } else { 1.0 };
             1.0 / (inputs * depth).sqrt()
         };

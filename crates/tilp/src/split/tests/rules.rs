@@ -89,7 +89,7 @@ fn trajectory(evaluate: bool, threads: usize) -> (Vec<f64>, Weights) {
         let mut losses = Vec::new();
         for round in 0..6 {
             let mut participants = all_at(&engine, 3, 0.75);
-            participants.retain(|one| (one.terminal as u64 + round) % 3 > 0);
+            participants.retain(|one| !(one.terminal as u64 + round).is_multiple_of(3));
             participants[0].cut = 5;
             losses.extend(engine.round(round, &participants).unwrap().iter().map(|o| o.loss));
             if evaluate {
