@@ -160,7 +160,7 @@ impl<M: SplitModel> Engine<M> {
     ///
     /// Who takes no part keeps its layers:
     ///
-    /// $$ \mathbf{W}^{\mathrm{c}}_n[t] = \mathbf{W}^{\mathrm{c}}_n[t-1], n \notin \mathcal{S}[t] $$
+    /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\], n \notin \mathcal{S}\[t\] $$
     ///
     /// Eq. `sys-upd-unscheduled`
     pub fn round(
@@ -270,8 +270,8 @@ fn weighted_mean(copies: &[(u64, &[f32])]) -> Option<Vec<f32>> {
 
 /// The loss of a round, every minibatch weighted by its size.
 ///
-/// $$ \mathcal{J}[t] = \sum_{n \in \mathcal{S}[t]} \omega_n[t] \mathcal{J}_n[t],
-///    \omega_n[t] = K_n[t] / \sum_j K_j[t] $$
+/// $$ \mathcal{J}\[t\] = \sum_{n \in \mathcal{S}\[t\]} \omega_n\[t\] \mathcal{J}_n\[t\],
+///    \omega_n\[t\] = K_n\[t\] / \sum_j K_j\[t\] $$
 ///
 /// Eq. `training-loss`
 pub fn training_loss(outcomes: &[Outcome]) -> f64 {

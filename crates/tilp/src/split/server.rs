@@ -141,8 +141,8 @@ impl Server {
 
     /// One step of the server's copies with the gradients of all terminals served.
     ///
-    /// $$ \mathbf{W}^{\mathrm{s}}[t] = \mathbf{W}^{\mathrm{s}}[t-1]
-    ///    - \eta^{\mathrm{s}} \mathbf{G}^{\mathrm{s}}[t] $$
+    /// $$ \mathbf{W}^{\mathrm{s}}\[t\] = \mathbf{W}^{\mathrm{s}}\[t-1\]
+    ///    - \eta^{\mathrm{s}} \mathbf{G}^{\mathrm{s}}\[t\] $$
     ///
     /// Eq. `sys-upd-s`
     pub fn update(&mut self, settings: &Settings, seats: &[(usize, usize, &Weights)]) {
@@ -163,7 +163,7 @@ impl Server {
 /// The gradient of one server layer: the mean over the terminals whose cut lies below it, weighted
 /// by their samples. Each seat is cut, samples, gradients; the order of the sum is theirs.
 ///
-/// $$ \mathbf{G}^{\mathrm{s}}[t] = \sum_n \omega_n[t] \mathbf{G}^{\mathrm{s}}_n[t] $$
+/// $$ \mathbf{G}^{\mathrm{s}}\[t\] = \sum_n \omega_n\[t\] \mathbf{G}^{\mathrm{s}}_n\[t\] $$
 ///
 /// Eq. `server-gradient`
 pub fn server_gradient(layer: usize, seats: &[(usize, usize, &Weights)]) -> Option<Vec<f32>> {
