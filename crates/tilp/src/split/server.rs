@@ -141,8 +141,8 @@ impl Server {
 
     /// One step of the server's copies with the gradients of all terminals served.
     ///
-    /// $$ \mathbf{W}^{\mathrm{s}}\[t\] = \mathbf{W}^{\mathrm{s}}\[t-1\]
-    ///    - \eta^{\mathrm{s}} \mathbf{G}^{\mathrm{s}}\[t\] $$
+    /// $$ \mathbf{W}^{\mathrm{s}}\[t\] = \mathbf{W}^{\mathrm{s}}\[t-1\] -
+    ///    \eta^{\mathrm{s}} \mathbf{G}^{\mathrm{s}}\[t\] $$
     ///
     /// Eq. `sys-upd-s`
     pub fn update(&mut self, settings: &Settings, seats: &[(usize, usize, &Weights)]) {

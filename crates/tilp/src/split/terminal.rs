@@ -191,8 +191,8 @@ impl Terminal {
 
     /// The step of the front layers.
     ///
-    /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\]
-    ///    - \eta^{\mathrm{c}} \mathbf{G}^{\mathrm{c}}_n\[t\] $$
+    /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\] -
+    ///    \eta^{\mathrm{c}} \mathbf{G}^{\mathrm{c}}_n\[t\] $$
     ///
     /// With momentum the gradient is replaced by the velocity of this copy.
     ///
