@@ -86,7 +86,6 @@ impl Attention {
         d_projected.fill(0.0);
         backward_all(self, samples, projected, shares, d_mixed, d_projected, d_shares);
     }
-
 }
 
 /// Vector lanes for so many samples.
@@ -208,13 +207,11 @@ fn softmax<const W: usize>(head: Head, row: usize, top: [f32; W], shares: &mut [
         }
         store(shares, row + head.at(0, other), share);
     }
-    for lane in 0..W {
-        total[lane] = 1.0 / total[lane];
-    }
+    let scale = total.map(|total| 1.0 / total);
     for other in 0..head.tokens {
         let mut share = load::<W>(shares, row + head.at(0, other));
         for lane in 0..W {
-            share[lane] *= total[lane];
+            share[lane] *= scale[lane];
         }
         store(shares, row + head.at(0, other), share);
     }

@@ -2,7 +2,7 @@
 
 use super::attention::Attention;
 use super::linear::{Linear, relu_backward};
-use super::norm::LayerNorm;
+use super::norm::{LayerNorm, Seen};
 
 /// Shape of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,8 @@ impl Block {
         self.up().backward_parameters(&c.normal_2, wide, g.up);
         self.up().backward_input(parts.up, wide, narrow);
         let norm = self.norm();
-        norm.backward(parts.norm_2, &c.middle, &c.statistics_2, narrow, g.norm_2, flow, sums);
+        let seen = Seen { x: &c.middle, statistics: &c.statistics_2 };
+        norm.backward(parts.norm_2, seen, narrow, g.norm_2, flow, sums);
         self.output().backward_parameters(&c.mixed, flow, g.output);
         self.output().backward_input(parts.output, flow, narrow);
         wide.resize(c.projected.len(), 0.0);
@@ -169,7 +170,8 @@ impl Block {
         self.attention.backward(&c.projected, &c.shares, narrow, wide, sums);
         self.projection().backward_parameters(&c.normal_1, wide, g.projection);
         self.projection().backward_input(parts.projection, wide, narrow);
-        norm.backward(parts.norm_1, x, &c.statistics_1, narrow, g.norm_1, flow, sums);
+        let seen = Seen { x, statistics: &c.statistics_1 };
+        norm.backward(parts.norm_1, seen, narrow, g.norm_1, flow, sums);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::block::Scratch;
 use super::linear::Linear;
-use super::norm::LayerNorm;
+use super::norm::{LayerNorm, Seen};
 
 /// Shape of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,8 @@ impl Head {
         self.linear().backward_input(linear, flow, narrow);
         flow.clear();
         flow.resize(x.len(), 0.0);
-        self.norm().backward(norm, x, &cache.statistics, narrow, norm_gradient, flow, sums);
+        let seen = Seen { x, statistics: &cache.statistics };
+        self.norm().backward(norm, seen, narrow, norm_gradient, flow, sums);
     }
 }
 

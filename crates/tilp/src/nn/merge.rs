@@ -2,7 +2,7 @@
 
 use super::block::Scratch;
 use super::linear::Linear;
-use super::norm::LayerNorm;
+use super::norm::{LayerNorm, Seen};
 
 /// Shape of a merge of `tokens` tokens (an even number) into half as many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +88,8 @@ impl Merge {
         wide.resize(cache.pairs.len(), 0.0);
         self.linear().backward_parameters(&cache.normal, flow, linear_gradient);
         self.linear().backward_input(linear, flow, narrow);
-        let (pairs, statistics) = (&cache.pairs, &cache.statistics);
-        self.norm().backward(norm, pairs, statistics, narrow, norm_gradient, wide, sums);
+        let seen = Seen { x: &cache.pairs, statistics: &cache.statistics };
+        self.norm().backward(norm, seen, narrow, norm_gradient, wide, sums);
         flow.resize(cache.pairs.len(), 0.0);
         self.pair(samples, |token, pair| {
             flow[token..token + samples].copy_from_slice(&wide[pair..pair + samples]);

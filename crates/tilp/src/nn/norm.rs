@@ -11,6 +11,15 @@ pub struct LayerNorm {
     pub width: usize,
 }
 
+/// The input of a forward pass and what that pass left in its statistics.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The input.
+    pub x: &'a [f32],
+    /// Mean and 1/deviation of every column.
+    pub statistics: &'a [f32],
+}
+
 impl LayerNorm {
     /// Number of parameters.
     pub fn n_parameters(self) -> usize {
@@ -31,13 +40,13 @@ impl LayerNorm {
     pub fn backward(
         self,
         parameters: &[f32],
-        x: &[f32],
-        statistics: &[f32],
+        seen: Seen<'_>,
         dy: &mut [f32],
         gradient: &mut [f32],
         dx: &mut [f32],
         sums: &mut Vec<f32>,
     ) {
+        let Seen { x, statistics } = seen;
         let gains = &parameters[..self.width];
         sums.clear();
         sums.resize(3 * x.len() / self.width, 0.0);
@@ -164,7 +173,8 @@ mod tests {
             |w, x, y| layer.forward(w, x, y, &mut statistics.borrow_mut()),
             |w, x, dy, g, dx| {
                 let (mut dy, mut sums) = (dy.to_vec(), Vec::new());
-                layer.backward(w, x, &statistics.borrow(), &mut dy, g, dx, &mut sums);
+                let seen = Seen { x, statistics: &statistics.borrow() };
+                layer.backward(w, seen, &mut dy, g, dx, &mut sums);
             },
         );
     }

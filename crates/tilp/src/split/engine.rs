@@ -96,8 +96,8 @@ pub struct Engine<M: SplitModel> {
     pub(super) settings: Settings,
     pub(super) server: Server,
     pub(super) terminals: Vec<Terminal>,
-    seats: Vec<Weights>,
-    pool: Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
+    pub(super) seats: Vec<Weights>,
+    pub(super) pool: Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
 }
 
 impl<M: SplitModel> Engine<M> {
@@ -160,7 +160,7 @@ impl<M: SplitModel> Engine<M> {
     ///
     /// Who takes no part keeps its layers:
     ///
-    /// $$ \mathbf{W}^{\mathrm{c}}_n[t] = \mathbf{W}^{\mathrm{c}}_n[t-1], n \notin \mathcal{S}[t] $$
+    /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\], n \notin \mathcal{S}\[t\] $$
     ///
     /// Eq. `sys-upd-unscheduled`
     pub fn round(
@@ -189,7 +189,10 @@ impl<M: SplitModel> Engine<M> {
     }
 
     /// The participants by terminal, each checked.
-    fn chosen(&self, participants: &[Participant]) -> Result<Vec<Option<Participant>>, RoundError> {
+    pub(super) fn chosen(
+        &self,
+        participants: &[Participant],
+    ) -> Result<Vec<Option<Participant>>, RoundError> {
         let mut chosen = vec![None; self.terminals.len()];
         let last = self.model.n_layers();
         for one in participants {
@@ -267,8 +270,8 @@ fn weighted_mean(copies: &[(u64, &[f32])]) -> Option<Vec<f32>> {
 
 /// The loss of a round, every minibatch weighted by its size.
 ///
-/// $$ \mathcal{J}[t] = \sum_{n \in \mathcal{S}[t]} \omega_n[t] \mathcal{J}_n[t],
-///    \omega_n[t] = K_n[t] / \sum_j K_j[t] $$
+/// $$ \mathcal{J}\[t\] = \sum_{n \in \mathcal{S}\[t\]} \omega_n\[t\] \mathcal{J}_n\[t\],
+///    \omega_n\[t\] = K_n\[t\] / \sum_j K_j\[t\] $$
 ///
 /// Eq. `training-loss`
 pub fn training_loss(outcomes: &[Outcome]) -> f64 {
@@ -277,12 +280,12 @@ pub fn training_loss(outcomes: &[Outcome]) -> f64 {
 }
 
 /// What all participants of a round share.
-struct Job<'a, M: SplitModel> {
-    model: &'a M,
-    settings: &'a Settings,
-    server: &'a Server,
-    pool: &'a Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
-    round: u64,
+pub(super) struct Job<'a, M: SplitModel> {
+    pub(super) model: &'a M,
+    pub(super) settings: &'a Settings,
+    pub(super) server: &'a Server,
+    pub(super) pool: &'a Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
+    pub(super) round: u64,
 }
 
 impl<M: SplitModel> Job<'_, M> {
@@ -292,15 +295,34 @@ impl<M: SplitModel> Job<'_, M> {
         participant: Participant,
         seat: &mut Weights,
     ) -> Result<Outcome, RoundError> {
-        let taken = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
-        let new = || (TerminalWork::new(self.model), ServerWork::new(self.model));
-        let mut work = taken.unwrap_or_else(new);
         if seat.n_layers() == 0 {
             *seat = Weights::zeros(self.model);
         }
-        let outcome = self.exchange(terminal, participant, seat, &mut work);
+        self.with_work(|work| self.exchange(terminal, participant, seat, work))
+    }
+
+    /// Lends buffers to `task`; which ones cannot matter.
+    pub(super) fn with_work<T>(
+        &self,
+        task: impl FnOnce(&mut (TerminalWork<M>, ServerWork<M>)) -> T,
+    ) -> T {
+        let taken = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let new = || (TerminalWork::new(self.model), ServerWork::new(self.model));
+        let mut work = taken.unwrap_or_else(new);
+        let done = task(&mut work);
         self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(work);
-        outcome
+        done
+    }
+
+    /// Gives the terminal the layers it lacks for this cut; returns the bytes.
+    pub(super) fn download(&self, terminal: &mut Terminal, cut: usize) -> Result<Bytes, WireError> {
+        if terminal.held >= cut {
+            return Ok(Bytes(0));
+        }
+        let missing = terminal.held + 1..=cut;
+        let bytes = self.server.weights_message(self.round, terminal.index, missing);
+        terminal.receive(self.model, &bytes)?;
+        Ok(Bytes(bytes.len() as u64))
     }
 
     fn exchange(
@@ -311,13 +333,7 @@ impl<M: SplitModel> Job<'_, M> {
         (front, back): &mut (TerminalWork<M>, ServerWork<M>),
     ) -> Result<Outcome, RoundError> {
         let Self { model, settings, server, round, .. } = *self;
-        let mut sync_down = Bytes(0);
-        if terminal.held < cut {
-            let missing = terminal.held + 1..=cut;
-            let bytes = server.weights_message(round, terminal.index, missing);
-            terminal.receive(model, &bytes)?;
-            sync_down = Bytes(bytes.len() as u64);
-        }
+        let sync_down = self.download(terminal, cut)?;
         let index = terminal.index as usize;
         if cut == model.n_layers() {
             let (loss, norm, samples) = terminal.train_alone(model, settings, round, front);

@@ -4,6 +4,7 @@
 //! [`server`] are the two halves, which exchange only the bytes of [`message`], packed by
 //! [`compress`]; [`engine`] runs rounds of them and aggregates.
 
+pub mod broadcast;
 pub mod central;
 mod checkpoint;
 pub mod compress;

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
 
-use super::compress::{decode, encode_gradient};
+use super::compress::{Packing, decode, encode_gradient};
 use super::engine::Settings;
 use super::message::{Activation, Context, CutGradient, LayerWeights};
 use super::model::{SplitModel, Weights};
@@ -24,7 +24,8 @@ pub struct Server {
 /// Buffers of the server for one terminal at a time.
 pub struct ServerWork<M: SplitModel> {
     workspace: M::Workspace,
-    values: Vec<f32>,
+    /// The activation received, then the gradient at the cut.
+    pub(super) values: Vec<f32>,
     loss_gradient: Vec<f32>,
 }
 
@@ -33,6 +34,15 @@ impl<M: SplitModel> ServerWork<M> {
     pub fn new(model: &M) -> Self {
         Self { workspace: model.workspace(), values: vec![], loss_gradient: vec![] }
     }
+}
+
+/// A backward pass down to the cut, before the gradient there is packed.
+#[derive(Clone, Debug)]
+pub(super) struct Backward {
+    pub(super) context: Context,
+    pub(super) packing: Packing,
+    pub(super) loss: f64,
+    pub(super) samples: usize,
 }
 
 /// What the server has done for one terminal.
@@ -75,8 +85,8 @@ impl Server {
         LayerWeights { context, first: first as u16, layers }.to_bytes()
     }
 
-    /// Runs the layers behind the cut on a received activation, forward and backward. The
-    /// gradients go to `gradients`; no weight changes.
+    /// Runs the layers behind the cut on a received activation, forward and backward, and packs
+    /// the answer. The gradients go to `gradients`; no weight changes.
     pub fn serve<M: SplitModel>(
         &self,
         model: &M,
@@ -85,6 +95,32 @@ impl Server {
         work: &mut ServerWork<M>,
         gradients: &mut Weights,
     ) -> Result<Served, WireError> {
+        let done = self.backpropagate(model, settings, bytes, work, gradients)?;
+        let reply = self.reply(settings, &done, &work.values);
+        let cut = usize::from(done.context.cut);
+        let gradient_norm = gradients.norm(cut + 1..=model.n_layers());
+        Ok(Served { reply, loss: done.loss, gradient_norm, samples: done.samples, cut })
+    }
+
+    /// The message with this gradient at the cut, in the packing of the activation.
+    pub(super) fn reply(&self, settings: &Settings, done: &Backward, flow: &[f32]) -> Vec<u8> {
+        let context = done.context;
+        let mut rng = settings.stream("split/compress/down", context.terminal, context.round);
+        let mut payload = Vec::new();
+        let elements = flow.len() / done.samples;
+        encode_gradient(&done.packing, flow, elements, &mut rng, &mut payload);
+        CutGradient { context, loss: done.loss as f32, payload }.to_bytes()
+    }
+
+    /// Leaves the gradient at the cut in the values of `work`.
+    pub(super) fn backpropagate<M: SplitModel>(
+        &self,
+        model: &M,
+        settings: &Settings,
+        bytes: &[u8],
+        work: &mut ServerWork<M>,
+        gradients: &mut Weights,
+    ) -> Result<Backward, WireError> {
         let Activation { context, payload, labels } = Activation::from_bytes(bytes)?;
         let (cut, last) = (usize::from(context.cut), model.n_layers());
         if cut == 0 || cut >= last {
@@ -99,18 +135,14 @@ impl Server {
         let loss = model.loss(outputs, &labels, loss_gradient);
         let range = cut + 1..=last;
         let flow = model.backward(range, &self.weights, loss_gradient, workspace, gradients);
-        let mut rng = settings.stream("split/compress/down", context.terminal, context.round);
-        let mut payload = Vec::new();
-        encode_gradient(&packing, flow, elements, &mut rng, &mut payload);
-        let reply = CutGradient { context, loss: loss as f32, payload }.to_bytes();
-        let gradient_norm = gradients.norm(cut + 1..=last);
-        Ok(Served { reply, loss, gradient_norm, samples, cut })
+        values.copy_from_slice(flow);
+        Ok(Backward { context, packing, loss, samples })
     }
 
     /// One step of the server's copies with the gradients of all terminals served.
     ///
-    /// $$ \mathbf{W}^{\mathrm{s}}[t] = \mathbf{W}^{\mathrm{s}}[t-1]
-    ///    - \eta^{\mathrm{s}} \mathbf{G}^{\mathrm{s}}[t] $$
+    /// $$ \mathbf{W}^{\mathrm{s}}\[t\] = \mathbf{W}^{\mathrm{s}}\[t-1\] -
+    ///    \eta^{\mathrm{s}} \mathbf{G}^{\mathrm{s}}\[t\] $$
     ///
     /// Eq. `sys-upd-s`
     pub fn update(&mut self, settings: &Settings, seats: &[(usize, usize, &Weights)]) {
@@ -131,7 +163,7 @@ impl Server {
 /// The gradient of one server layer: the mean over the terminals whose cut lies below it, weighted
 /// by their samples. Each seat is cut, samples, gradients; the order of the sum is theirs.
 ///
-/// $$ \mathbf{G}^{\mathrm{s}}[t] = \sum_n \omega_n[t] \mathbf{G}^{\mathrm{s}}_n[t] $$
+/// $$ \mathbf{G}^{\mathrm{s}}\[t\] = \sum_n \omega_n\[t\] \mathbf{G}^{\mathrm{s}}_n\[t\] $$
 ///
 /// Eq. `server-gradient`
 pub fn server_gradient(layer: usize, seats: &[(usize, usize, &Weights)]) -> Option<Vec<f32>> {

@@ -114,7 +114,7 @@ impl Terminal {
 
     /// Draws a minibatch, runs layers 1 to `cut` and packs the activation.
     ///
-    /// $$ \mathbf{S}_n[t] = f_{1:l}(\mathbf{X}_n[t]; \mathbf{W}^{\mathrm{c}}_n[t-1]) $$
+    /// $$ \mathbf{S}_n\[t\] = f_{1:l}(\mathbf{X}_n\[t\]; \mathbf{W}^{\mathrm{c}}_n\[t-1\]) $$
     ///
     /// The draw depends on seed, terminal and round only, not on who else takes part.
     ///
@@ -191,8 +191,8 @@ impl Terminal {
 
     /// The step of the front layers.
     ///
-    /// $$ \mathbf{W}^{\mathrm{c}}_n[t] = \mathbf{W}^{\mathrm{c}}_n[t-1]
-    ///    - \eta^{\mathrm{c}} \mathbf{G}^{\mathrm{c}}_n[t] $$
+    /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\] -
+    ///    \eta^{\mathrm{c}} \mathbf{G}^{\mathrm{c}}_n\[t\] $$
     ///
     /// With momentum the gradient is replaced by the velocity of this copy.
     ///

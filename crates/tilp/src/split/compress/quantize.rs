@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn rounding_to_sixteen_bits_goes_outwards() {
-        for x in [1e-30f32, 0.1, 1.0, 3.1415, 7e20] {
+        for x in [1e-30f32, 0.1, 1.0, 3.3, 7e20] {
             assert!(round_up(x) >= x && round_up(x) < x * 1.01);
             assert!(round_down(x) <= x && round_down(-x) <= -x && round_down(-x) > -x * 1.01);
         }

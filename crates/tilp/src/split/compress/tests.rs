@@ -39,7 +39,8 @@ fn top_k_keeps_exactly_the_largest_and_leaves_them_unchanged() {
 fn top_k_keeps_as_much_energy_as_the_best_of_all_subsets() {
     let x = values(10, 4);
     for kept in 1..=10u32 {
-        let energy = |chosen: &mut dyn Iterator<Item = usize>| chosen.map(|i| x[i] * x[i]).sum::<f32>();
+        let energy =
+            |chosen: &mut dyn Iterator<Item = usize>| chosen.map(|i| x[i] * x[i]).sum::<f32>();
         let ours =
             energy(&mut top_positions(&x, kept as usize).iter().map(|position| *position as usize));
         let subsets = (0u32..1 << 10).filter(|set| set.count_ones() == kept);

@@ -73,6 +73,7 @@ impl Architecture {
         require(self.blocks > 0, "blocks", self.blocks, "at least 1")?;
         require(self.hidden_ratio > 0, "hidden_ratio", self.hidden_ratio, "at least 1")?;
         require(self.actions > 0, "actions", self.actions, "at least 1")?;
+        self.check_limits()?;
         self.check_loss_weights()?;
         self.check_merges()?;
         let last = self.blocks + 1;
@@ -80,6 +81,21 @@ impl Architecture {
         let rising = self.cuts.windows(2).all(|pair| pair[0] < pair[1]);
         let expected = format!("rising layers from 1 to {last}");
         require(inside && rising && !self.cuts.is_empty(), "cuts", &self.cuts, expected)
+    }
+
+    /// An architecture may come from a file of anybody: no product of sizes may overflow.
+    fn check_limits(&self) -> Result<(), ArchitectureError> {
+        let limit = |field, value: usize, most: usize| {
+            require(value <= most, field, value, format!("at most {most}"))
+        };
+        limit("tokens", self.tokens.len(), 4096)?;
+        for (start, length) in &self.tokens {
+            limit("tokens", start.saturating_add(*length), 1 << 20)?;
+        }
+        limit("width", self.width, 8192)?;
+        limit("blocks", self.blocks, 1024)?;
+        limit("hidden_ratio", self.hidden_ratio, 64)?;
+        limit("actions", self.actions, 4096)
     }
 
     fn check_loss_weights(&self) -> Result<(), ArchitectureError> {
@@ -127,6 +143,8 @@ mod tests {
         assert_eq!(said, "heads = 5, expected a divisor of the width 32");
         let broken = Architecture { merge_after: vec![1, 2, 3], ..sound.clone() };
         assert_eq!(broken.check().unwrap_err().field, "merge_after");
+        let broken = Architecture { tokens: vec![(usize::MAX, 1)], ..sound.clone() };
+        assert_eq!(broken.check().unwrap_err().field, "tokens");
         let broken = Architecture { cuts: vec![8], ..sound.clone() };
         assert_eq!(broken.check().unwrap_err().field, "cuts");
         let broken = Architecture { loss_weights: vec![1.0; 3], ..sound };

@@ -63,6 +63,7 @@ impl Policy {
         }
         let text = serde_json::to_string(&stored(&self.architecture))
             .map_err(|error| PolicyFileError::Metadata(error.to_string()))?;
+        // The library asks for a hash map; with one entry its order cannot matter.
         Ok(serialize(views, Some(HashMap::from([("architecture".to_string(), text)])))?)
     }
 
@@ -74,6 +75,11 @@ impl Policy {
         let read: Stored = serde_json::from_str(text)
             .map_err(|error| PolicyFileError::Metadata(error.to_string()))?;
         let policy = Policy::new(architecture(read))?;
+        let (n_bytes, held) = (4 * policy.n_parameters_total(), bytes.len());
+        if n_bytes > held {
+            let said = format!("{n_bytes} bytes of parameters in a file of {held}");
+            return Err(PolicyFileError::Metadata(said));
+        }
         let weights = policy.weights_from(bytes)?;
         Ok((policy, weights))
     }

@@ -62,6 +62,11 @@ impl Policy {
         &self.architecture
     }
 
+    /// Number of parameters of all layers.
+    pub fn n_parameters_total(&self) -> usize {
+        self.layers.iter().map(Layer::n_parameters).sum()
+    }
+
     /// The named tensors of a layer in the order of storage.
     pub fn tensors(&self, layer: usize) -> Vec<Tensor> {
         let mut offset = 0;

@@ -29,7 +29,12 @@ fn eq_sys_upd_c_split_training_is_unsplit_training_bit_for_bit_at_every_cut() {
 
 #[test]
 fn momentum_of_the_two_halves_is_the_momentum_of_the_whole_bit_for_bit() {
-    split_equals_unsplit(Settings { momentum: 0.9, server_rate: 0.01, client_rate: 0.01, ..settings() });
+    split_equals_unsplit(Settings {
+        momentum: 0.9,
+        server_rate: 0.01,
+        client_rate: 0.01,
+        ..settings()
+    });
 }
 
 #[test]
@@ -108,8 +113,7 @@ fn a_relay_of_terminals_is_descent_on_their_batches_in_visiting_order() {
 
 #[test]
 fn eq_sys_upd_s_the_server_steps_against_its_gradient_by_its_own_rate() {
-    let mut engine =
-        engine(thin_policy(), Settings { client_rate: 0.0, ..settings() }, &[16]);
+    let mut engine = engine(thin_policy(), Settings { client_rate: 0.0, ..settings() }, &[16]);
     let model = thin_policy();
     let base = engine.server().weights().clone();
     let batch = union_batch(&engine, &[0], 0);
@@ -123,6 +127,38 @@ fn eq_sys_upd_s_the_server_steps_against_its_gradient_by_its_own_rate() {
             let expected = base.layer(layer)[index] - rate * gradient.layer(layer)[index];
             assert_eq!(mean.layer(layer)[index], expected);
         }
+    }
+}
+
+#[test]
+fn a_sparse_round_returns_the_gradient_of_the_loss_of_the_sparse_activation() {
+    use crate::split::compress::{Packing, decode, decode_gradient};
+    use crate::split::message::{Activation, CutGradient};
+    use crate::split::server::ServerWork;
+    use crate::split::terminal::TerminalWork;
+    let settings = Settings { compressor: Compressor::TopK, ..settings() };
+    let engine = engine(thin_policy(), settings, &[16]);
+    let (model, server) = (engine.model(), engine.server());
+    let (mut front, mut back) = (TerminalWork::new(model), ServerWork::new(model));
+    let mut gradients = Weights::zeros(model);
+    let up = engine.terminals()[0].forward(model, &settings, 0, 2, 0.7, &mut front);
+    let served = server.serve(model, &settings, &up, &mut back, &mut gradients).unwrap();
+    let message = Activation::from_bytes(&up).unwrap();
+    let elements = model.n_elements(2);
+    let (mut sparse, mut returned, mut flow) = (vec![], vec![], vec![]);
+    let packing = decode(&message.payload, elements, 16, &mut sparse).unwrap();
+    let reply = CutGradient::from_bytes(&served.reply).unwrap();
+    decode_gradient(&reply.payload, &packing, elements, 16, &mut returned).unwrap();
+    let mut workspace = model.workspace();
+    let outputs = model.forward(3..=8, server.weights(), &sparse, &mut workspace);
+    model.loss(outputs, &message.labels, &mut flow);
+    let whole = model.backward(3..=8, server.weights(), &flow, &mut workspace, &mut gradients);
+    let Packing::Sparse { positions, per_sample } = packing else { panic!("{packing:?}") };
+    assert_eq!(per_sample, 10); // ceil(0.3 * 32)
+    for (index, value) in returned.iter().enumerate() {
+        let kept = &positions[index / elements * per_sample..][..per_sample];
+        let open = kept.contains(&((index % elements) as u32));
+        assert_eq!(*value, if open { whole[index] } else { 0.0 });
     }
 }
 

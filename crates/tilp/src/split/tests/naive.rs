@@ -54,7 +54,8 @@ impl Naive<'_> {
             for (token, mixed) in mixed.iter_mut().enumerate() {
                 let mut shares = Vec::new();
                 for other in x {
-                    let pairs = (head * size..(head + 1) * size).map(|c| (x[token][c], other[width + c]));
+                    let pairs =
+                        (head * size..(head + 1) * size).map(|c| (x[token][c], other[width + c]));
                     self.products += size;
                     let score: f64 = pairs.map(|(q, k)| q * k).sum();
                     shares.push((score / (size as f64).sqrt()).exp());

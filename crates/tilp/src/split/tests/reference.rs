@@ -28,8 +28,7 @@ fn compare(name: &str, ours: &[f32], expected: &[f32]) {
 fn outputs_loss_and_all_gradients_agree_with_pytorch() {
     let (policy, weights) = Policy::from_safetensors(FILE).unwrap();
     let mut workspace = policy.workspace();
-    let outputs =
-        policy.forward(1..=8, &weights, &floats("observations"), &mut workspace).to_vec();
+    let outputs = policy.forward(1..=8, &weights, &floats("observations"), &mut workspace).to_vec();
     compare("outputs", &outputs, &floats("outputs"));
     let mut flow = Vec::new();
     let loss = policy.loss(&outputs, &floats("targets"), &mut flow);

@@ -89,7 +89,7 @@ fn trajectory(evaluate: bool, threads: usize) -> (Vec<f64>, Weights) {
         let mut losses = Vec::new();
         for round in 0..6 {
             let mut participants = all_at(&engine, 3, 0.75);
-            participants.retain(|one| (one.terminal as u64 + round) % 3 > 0);
+            participants.retain(|one| !(one.terminal as u64 + round).is_multiple_of(3));
             participants[0].cut = 5;
             losses.extend(engine.round(round, &participants).unwrap().iter().map(|o| o.loss));
             if evaluate {
@@ -214,4 +214,36 @@ fn training_lowers_the_loss_also_when_compressed() {
         let (early, late) = (mean(&losses[..10]), mean(&losses[140..]));
         assert!(late < 0.7 * early, "{compressor:?}: {early} to {late}");
     }
+}
+
+#[test]
+fn a_broadcast_to_one_terminal_is_an_ordinary_round() {
+    let run = |broadcast: bool| {
+        let mut engine = engine(thin_policy(), settings(), &[20]);
+        for round in 0..4 {
+            let all = all_at(&engine, 3, 0.75);
+            let done = if broadcast {
+                engine.broadcast_round(round, &all)
+            } else {
+                engine.round(round, &all)
+            };
+            done.unwrap();
+        }
+        engine.virtual_mean()
+    };
+    assert_eq!(run(false), run(true));
+}
+
+#[test]
+fn a_broadcast_leaves_the_server_gradient_exact_and_the_terminals_biased() {
+    let mut own = engine(thin_policy(), settings(), &[20, 20]);
+    let mut common = engine(thin_policy(), settings(), &[20, 20]);
+    let all = all_at(&own, 3, 0.0);
+    let (first, second) = (own.round(0, &all).unwrap(), common.broadcast_round(0, &all).unwrap());
+    assert_eq!(own.server().weights(), common.server().weights());
+    assert_ne!(own.terminals()[0].weights(), common.terminals()[0].weights());
+    assert_eq!(first[0].loss, second[0].loss);
+    assert_eq!((first[1].up, first[1].down), (second[1].up, second[1].down));
+    let mixed = [Participant { cut: 2, ..all[0] }, all[1]];
+    assert!(matches!(common.broadcast_round(1, &mixed), Err(RoundError::Participant { .. })));
 }

@@ -35,8 +35,7 @@ fn memory_is_what_the_buffers_really_hold() {
 #[test]
 fn a_deeper_cut_sends_less_and_costs_the_terminal_more() {
     let policy = policy();
-    let profiles: Vec<_> =
-        policy.cuts().iter().map(|cut| policy.profile(*cut, 16, true)).collect();
+    let profiles: Vec<_> = policy.cuts().iter().map(|cut| policy.profile(*cut, 16, true)).collect();
     for pair in profiles.windows(2) {
         assert!(pair[1].activation_elements <= pair[0].activation_elements);
         assert!(pair[1].operations > pair[0].operations);
