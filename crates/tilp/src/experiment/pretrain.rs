@@ -30,7 +30,7 @@ impl Pretraining {
         seed: 9000,
         cells: 6,
         demonstrations: 20,
-        narrow: 0.75,
+        narrow: 0.5,
         steps: 4000,
         batch: 256,
         rate: 1e-3,
