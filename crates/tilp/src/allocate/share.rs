@@ -46,8 +46,7 @@ pub fn equal_finish(
 ) -> Option<(Seconds, Vec<Hertz>)> {
     let mut best = split_for(demands, band, latest)?;
     let (mut low, mut high) = (0.0, latest.0);
-    // Forty halvings of a five-second deadline resolve five picoseconds.
-    for _ in 0..40 {
+    while high - low > 1e-12 * high {
         let middle = 0.5 * (low + high);
         match split_for(demands, band, Seconds(middle)) {
             Some(split) => (best, high) = (split, middle),

@@ -1,7 +1,13 @@
 //! Checkpoints and weight files.
 
 use super::*;
-use crate::split::checkpoint::{from_safetensors, to_safetensors};
+use crate::snapshot::{Persist, Snapshot};
+
+fn saved(engine: &Engine<Policy>) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    engine.save(&mut snapshot);
+    snapshot
+}
 
 fn go_on(engine: &mut Engine<Policy>, rounds: std::ops::Range<u64>) {
     for round in rounds {
@@ -22,23 +28,23 @@ fn a_restored_engine_goes_on_bit_for_bit() {
     for stop in [0, 2, 4, 5] {
         let mut first = engine(thin_policy(), settings, &samples);
         go_on(&mut first, 0..stop);
-        let bytes = to_safetensors(&first.snapshot()).unwrap();
+        let snapshot = saved(&first);
         let mut second = engine(thin_policy(), settings, &samples);
-        second.restore(&from_safetensors(&bytes).unwrap()).unwrap();
-        assert_eq!(to_safetensors(&second.snapshot()).unwrap(), bytes);
+        second.restore(&snapshot).unwrap();
+        assert_eq!(saved(&second), snapshot);
         go_on(&mut first, stop..9);
         go_on(&mut second, stop..9);
-        assert_eq!(first.snapshot(), second.snapshot());
+        assert_eq!(saved(&first), saved(&second));
         assert_eq!(first.virtual_mean(), second.virtual_mean());
     }
 }
 
 #[test]
 fn a_snapshot_of_another_model_names_the_tensor() {
-    let snapshot = engine(policy(), settings(), &[20]).snapshot();
+    let snapshot = saved(&engine(policy(), settings(), &[20]));
     let mut other = engine(thin_policy(), settings(), &[20]);
     let said = other.restore(&snapshot).unwrap_err().to_string();
-    assert_eq!(said, "tensor server/weights/1 = 2304 values, expected 128");
+    assert_eq!(said, "checkpoint array `server/weights/1` has 2304 values, expected 128");
 }
 
 #[test]
