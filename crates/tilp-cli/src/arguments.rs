@@ -18,7 +18,7 @@ Environment:
 
 /// Task-success-oriented planning for federated split learning over a wireless cell.
 #[derive(Parser)]
-#[command(version, about, after_help = EXIT_CODES)]
+#[command(name = "tilp", version, about, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use crate::output::tell;
+
 /// A message for a person, in one line, and an exit code.
 #[derive(Debug)]
 pub struct Failure {
@@ -28,11 +30,17 @@ impl Failure {
 
     /// Prints the message and gives the exit code.
     pub fn report(self) -> ExitCode {
+        let message = one_line(&self.message);
         if self.code < 128 {
-            eprintln!("error: {}", self.message);
+            tell(&format!("error: {message}"));
         } else {
-            eprintln!("{}", self.message);
+            tell(&message);
         }
         ExitCode::from(self.code)
     }
+}
+
+/// Names and values come from files and arguments: whatever they hold, a message stays one line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

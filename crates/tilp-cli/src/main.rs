@@ -3,24 +3,52 @@
 mod arguments;
 mod commands;
 mod failure;
+mod output;
 mod progress;
 mod signals;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{Error, ErrorKind};
 
 use arguments::{Arguments, Verb};
+use failure::Failure;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let result = match arguments.verb {
-        Verb::Run(run) => commands::run::run(run),
-        Verb::Scenario(scenario) => commands::scenario::scenario(scenario),
-        Verb::Policy(policy) => commands::policy::policy(policy),
+    let result = match Arguments::try_parse() {
+        Ok(arguments) => perform(arguments.verb),
+        Err(error) => explain(&error),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+fn perform(verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Run(run) => commands::run::run(run),
+        Verb::Scenario(scenario) => commands::scenario::scenario(scenario),
+        Verb::Policy(policy) => commands::policy::policy(policy),
+    }
+}
+
+/// Help and version are results; anything else that does not parse is one line of bad usage.
+fn explain(error: &Error) -> Result<(), Failure> {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => output::print(&text),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::input("no command given, expected one of those in `tilp --help`"))
+        }
+        _ => {
+            // The parser explains itself in paragraphs, the first of which says what is wrong.
+            let first = text.split("\n\n").next().unwrap_or_default();
+            let words: Vec<&str> = first.split_whitespace().collect();
+            let what = words.join(" ");
+            let what = what.strip_prefix("error: ").unwrap_or(&what);
+            Err(Failure::input(format!("{what} (see --help)")))
+        }
     }
 }

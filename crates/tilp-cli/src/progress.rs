@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tilp::experiment::Watcher;
 use tilp::record::RoundRow;
 
+use crate::output::tell;
 use crate::signals::Signals;
 
 /// Shows progress on standard error.
@@ -69,7 +70,7 @@ impl Progress {
                     state.last_line.is_none_or(|last| last.elapsed() > Duration::from_secs(10));
                 if due || important {
                     state.last_line = Some(Instant::now());
-                    eprintln!("{what} {done}/{total} {message}");
+                    tell(&format!("{what} {done}/{total} {message}"));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! `tilp run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tilp::experiment::{Ended, RunError, RunSpec, run_single};
@@ -9,6 +9,7 @@ use tilp::scenario::{Scenario, method};
 
 use crate::arguments::{Format, Run};
 use crate::failure::Failure;
+use crate::output;
 use crate::progress::Progress;
 use crate::signals::Signals;
 
@@ -25,10 +26,11 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
     let resume = arguments.resume.is_some();
     let ended = run_single(&spec, folder, resume, cache.as_ref(), &progress);
     progress.clear();
-    match ended.map_err(|error| failure(error, resume))? {
+    // Where a manifest stands, the run had begun.
+    let begun = path.join("manifest.json").exists();
+    match ended.map_err(|error| failure(error, begun))? {
         Ended::Finished(summary) => {
-            print(&summary, &spec, &path, arguments.format);
-            Ok(())
+            output::print(&result(&summary, &spec, &path, arguments.format))
         }
         Ended::Interrupted(round) => {
             let (path, total) = (path.display(), spec.scenario.rounds());
@@ -41,10 +43,10 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
 }
 
 /// What cannot be written before the first round, or does not fit, is bad input.
-fn failure(error: RunError, resume: bool) -> Failure {
+fn failure(error: RunError, begun: bool) -> Failure {
     match &error {
         RunError::Scenario(_) | RunError::Snapshot(_) => Failure::input(error),
-        RunError::Record(RecordError::Io { .. }) if resume => Failure::failed(error),
+        RunError::Record(RecordError::Io { .. }) if begun => Failure::failed(error),
         RunError::Record(_) => Failure::input(error),
         RunError::Diverged { .. } => Failure::failed(error),
     }
@@ -59,14 +61,21 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
         method(arguments.method.as_deref().unwrap_or("deficit")).map_err(Failure::input)?;
     let seed = arguments.seed.unwrap_or(0);
     let out = arguments.out.clone().unwrap_or_else(|| {
-        PathBuf::from(format!("runs/{}-{}-{seed}", scenario.name(), method.name))
+        let name = folder_name(scenario.name());
+        PathBuf::from(format!("runs/{name}-{}-{seed}", method.name))
     });
     let folder = RunFolder::create(&out).map_err(Failure::input)?;
     let checkpoint_every = arguments.checkpoint_every;
     Ok((RunSpec { scenario, method, seed, checkpoint_every, about: about() }, folder))
 }
 
-fn resumed(arguments: &Run, path: &std::path::Path) -> Result<(RunSpec, RunFolder), Failure> {
+/// A scenario may be called anything, but its folder stays below `runs`.
+fn folder_name(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_+.".contains(c);
+    name.chars().map(|c| if plain(c) { c } else { '_' }).collect()
+}
+
+fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
     let manifest = folder.read_manifest().map_err(Failure::input)?;
     let field = |name: &str| {
@@ -100,46 +109,51 @@ fn about() -> Value {
     })
 }
 
-fn print(summary: &Summary, spec: &RunSpec, path: &std::path::Path, format: Format) {
+fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> String {
     if format == Format::Json {
-        let text = serde_json::to_string_pretty(summary).expect("a summary is plain data");
-        println!("{text}");
-        return;
+        return serde_json::to_string_pretty(summary).expect("a summary is plain data");
     }
-    let percent =
-        |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{:.1} %", 100.0 * rate));
-    let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.3}"));
     let [low, high] = summary.success_final_interval.unwrap_or([f64::NAN; 2]);
-    let rta = &summary.rta;
-    let round = |value: Option<u64>| value.map_or("-".into(), |value| value.to_string());
-    println!("{} on {}, seed {}", spec.method.name, spec.scenario.name(), spec.seed);
-    println!(
-        "  success            {} (95 %: {:.1} to {:.1} %), far third {}, worst task {}",
-        percent(summary.success_final),
-        100.0 * low,
-        100.0 * high,
-        percent(summary.success_far),
-        percent(summary.success_worst_task)
-    );
-    let rta = [rta.at_60, rta.at_70, rta.at_80].map(round).join(" / ");
-    println!("  rounds to 60/70/80 {rta}");
-    println!(
-        "  latency            mean {} s, median {} s, p95 {} s",
-        number(summary.latency_mean_s),
-        number(summary.latency_p50_s),
-        number(summary.latency_p95_s)
-    );
-    println!("  energy             {:.2} J", summary.energy_total_j);
-    println!(
-        "  volume             {:.2} MB activations up, {:.2} MB on the air in all",
-        summary.volume_total_bytes as f64 / 1e6,
-        summary.air_total_bytes as f64 / 1e6
-    );
-    println!(
-        "  violation          {} mean, {} late",
-        number(summary.violation_mean),
-        summary.late_total
-    );
-    println!("  simulated time     {:.1} s", summary.clock_total_s);
-    println!("results in {}", path.display());
+    let rta = [summary.rta.at_60, summary.rta.at_70, summary.rta.at_80];
+    let rta = rta.map(|round| round.map_or("-".into(), |round| round.to_string())).join(" / ");
+    [
+        format!("{} on {}, seed {}", spec.method.name, spec.scenario.name(), spec.seed),
+        format!(
+            "  success            {} (95 %: {:.1} to {:.1} %), far third {}, worst task {}",
+            percent(summary.success_final),
+            100.0 * low,
+            100.0 * high,
+            percent(summary.success_far),
+            percent(summary.success_worst_task)
+        ),
+        format!("  rounds to 60/70/80 {rta}"),
+        format!(
+            "  latency            mean {} s, median {} s, p95 {} s",
+            number(summary.latency_mean_s),
+            number(summary.latency_p50_s),
+            number(summary.latency_p95_s)
+        ),
+        format!("  energy             {:.2} J", summary.energy_total_j),
+        format!(
+            "  volume             {:.2} MB activations up, {:.2} MB on the air in all",
+            summary.volume_total_bytes as f64 / 1e6,
+            summary.air_total_bytes as f64 / 1e6
+        ),
+        format!(
+            "  violation          {} mean, {} late",
+            number(summary.violation_mean),
+            summary.late_total
+        ),
+        format!("  simulated time     {:.1} s", summary.clock_total_s),
+        format!("results in {}", path.display()),
+    ]
+    .join("\n")
+}
+
+fn percent(rate: Option<f64>) -> String {
+    rate.map_or("-".into(), |rate| format!("{:.1} %", 100.0 * rate))
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.3}"))
 }

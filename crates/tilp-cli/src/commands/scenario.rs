@@ -9,6 +9,7 @@ use tilp::tasks::{Family, Variant, VariantRange, Workcell, strip};
 
 use crate::arguments::{Format, Scenario, ScenarioVerb};
 use crate::failure::Failure;
+use crate::output;
 use crate::progress::Progress;
 
 /// Lists, shows, checks and measures scenarios.
@@ -17,19 +18,16 @@ pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
         ScenarioVerb::List { format } => list(format),
         ScenarioVerb::Show { name, overrides } => {
             let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
-            print!("{}", scenario.to_toml());
-            Ok(())
+            output::print(&scenario.to_toml())
         }
         ScenarioVerb::Check { file } => {
             let scenario = Loaded::load(&file, &[]).map_err(Failure::input)?;
-            println!("{file} is sound: {} version {}", scenario.name(), scenario.version());
-            println!("hash {}", scenario.hash());
-            Ok(())
+            let (name, version, hash) = (scenario.name(), scenario.version(), scenario.hash());
+            output::print(&format!("{file} is sound: {name} version {version}\nhash {hash}"))
         }
         ScenarioVerb::Schema => {
             let text = serde_json::to_string_pretty(&Loaded::schema());
-            println!("{}", text.expect("a schema is plain data"));
-            Ok(())
+            output::print(&text.expect("a schema is plain data"))
         }
         ScenarioVerb::Health { name, overrides, seed, steps, format } => {
             let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
@@ -58,18 +56,14 @@ fn list(format: Format) -> Result<(), Failure> {
                 })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&rows).expect("plain data"));
-        return Ok(());
+        return output::print(&serde_json::to_string_pretty(&rows).expect("plain data"));
     }
-    for (name, scenario) in entries {
+    let line = |(name, scenario): &(&str, Loaded)| {
         let (terminals, rounds) = (scenario.n_terminals(), scenario.rounds());
-        let hash = &scenario.hash()[..12];
-        println!(
-            "{name:10} version {}  {terminals:4} terminals  {rounds:5} rounds  {hash}",
-            scenario.version()
-        );
-    }
-    Ok(())
+        let (version, hash) = (scenario.version(), &scenario.hash()[..12]);
+        format!("{name:10} version {version}  {terminals:4} terminals  {rounds:5} rounds  {hash}")
+    };
+    output::print(&entries.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 fn measure(scenario: &Loaded, seed: u64, steps: usize, format: Format) -> Result<(), Failure> {
@@ -80,18 +74,17 @@ fn measure(scenario: &Loaded, seed: u64, steps: usize, format: Format) -> Result
     let measured = health(scenario, random, seed, steps, cache.as_ref(), &watch);
     progress.clear();
     let health = measured.map_err(Failure::input)?;
-    match format {
-        Format::Json => print_json(&health),
-        Format::Text => print_text(scenario, &health),
-    }
-    Ok(())
+    output::print(&match format {
+        Format::Json => as_json(&health),
+        Format::Text => as_text(scenario, &health),
+    })
 }
 
 fn rate(count: SuccessCount) -> f64 {
     count.rate().unwrap_or(f64::NAN)
 }
 
-fn print_json(health: &Health) {
+fn as_json(health: &Health) -> String {
     let experts: serde_json::Map<String, serde_json::Value> = (health.expert.iter())
         .map(|(family, count)| (family.name().to_owned(), json!(rate(*count))))
         .collect();
@@ -108,13 +101,14 @@ fn print_json(health: &Health) {
         "crowded": regime.crowded,
         "short_of_memory": regime.short_of_memory,
     });
-    println!("{}", serde_json::to_string_pretty(&value).expect("plain data"));
+    serde_json::to_string_pretty(&value).expect("plain data")
 }
 
-fn print_text(scenario: &Loaded, health: &Health) {
-    let line = |what: &str, value: f64| println!("{what:52} {:5.1} %", 100.0 * value);
-    println!("{} version {}, hash {}", scenario.name(), scenario.version(), scenario.hash());
-    println!("{} samples in all data sets", health.n_samples);
+fn as_text(scenario: &Loaded, health: &Health) -> String {
+    let (name, version, hash) = (scenario.name(), scenario.version(), scenario.hash());
+    let mut text = format!("{name} version {version}, hash {hash}\n");
+    text += &format!("{} samples in all data sets\n", health.n_samples);
+    let mut line = |what: &str, value: f64| text += &format!("{what:52} {:5.1} %\n", 100.0 * value);
     line("expert, all tasks", rate(health.expert_total()));
     for (family, count) in &health.expert {
         line(&format!("  {}", family.name()), rate(*count));
@@ -130,6 +124,7 @@ fn print_text(scenario: &Loaded, health: &Health) {
     line("reachable (q = 0.9, a tenth of the band, median fade)", regime.reachable);
     line("rounds too crowded for all who could make it alone", regime.crowded);
     line("terminals that cannot hold the deepest cut", regime.short_of_memory);
+    text
 }
 
 fn picture() -> String {

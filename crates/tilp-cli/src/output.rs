@@ -1,0 +1,24 @@
+//! Writing to the two streams of the program without ever failing loudly.
+
+use std::io::{ErrorKind, Write, stderr, stdout};
+
+use crate::failure::Failure;
+
+/// Prints a result, with a line break at its end. A reader who has read enough and closed the
+/// pipe is no failure; a disk that is full is one.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes()));
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot print the result: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a line for the person at the terminal. If nobody can read it, the work goes on.
+pub fn tell(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
+}

@@ -1,0 +1,45 @@
+//! The program as its users meet it: arguments in; text, exit code and files out.
+//!
+//! - `bad_input`: one clear line, exit code 2, nothing left behind.
+//! - `output`: formats, quiet, pipes, help.
+//! - `repeat`: the same bytes for any number of threads and after any kill.
+//! - `scenario`: the verbs of `tilp scenario`.
+//! - `signals`: Ctrl-C and SIGTERM.
+
+mod bad_input;
+mod output;
+mod repeat;
+mod scenario;
+mod scratch;
+mod signals;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use scratch::Scratch;
+
+/// The program in a folder, with the tests' cache instead of the user's.
+fn tilp(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tilp"));
+    command.current_dir(folder).stdin(Stdio::null());
+    command.env("TILP_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    // The tests themselves run side by side.
+    command.env("RAYON_NUM_THREADS", "1").env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Runs the program to its end.
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    tilp(folder).args(arguments).output().expect("the program starts")
+}
+
+/// Runs the program, which must succeed, and gives what it printed.
+fn succeed(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the program prints text")
+}

@@ -1,0 +1,137 @@
+//! The same scenario, method and seed give the same bytes: for any number of threads, and after
+//! any kill.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tilp::record::fingerprint;
+
+use crate::scratch::SHORT;
+use crate::{Scratch, succeed, tilp};
+
+const OFTEN: [&str; 3] = ["--quiet", "--checkpoint-every", "3"];
+
+fn same_with_one_thread_and_with_two(name: &str, arguments: &[&str]) {
+    let scratch = Scratch::new(&format!("threads-{name}"));
+    let prints = ["1", "2"].map(|threads| {
+        let mut command = tilp(scratch.path());
+        command.args(arguments).args(["--quiet", "--out", threads]);
+        command.env("RAYON_NUM_THREADS", threads).stdout(Stdio::null());
+        assert!(command.status().unwrap().success());
+        fingerprint(&scratch.path().join(threads)).unwrap()
+    });
+    assert_eq!(prints[0], prints[1]);
+}
+
+#[test]
+fn splitfed_does_not_depend_on_the_number_of_threads() {
+    same_with_one_thread_and_with_two(
+        "splitfed",
+        &[&SHORT[..], &["--method", "splitfed"]].concat(),
+    );
+}
+
+#[test]
+fn random_does_not_depend_on_the_number_of_threads() {
+    same_with_one_thread_and_with_two("random", &[&SHORT[..], &["--method", "random"]].concat());
+}
+
+#[test]
+fn greedy_does_not_depend_on_the_number_of_threads() {
+    same_with_one_thread_and_with_two("greedy", &[&SHORT[..], &["--method", "greedy"]].concat());
+}
+
+#[test]
+fn deficit_does_not_depend_on_the_number_of_threads() {
+    same_with_one_thread_and_with_two("deficit", &[&SHORT[..], &["--method", "deficit"]].concat());
+}
+
+#[test]
+fn tiny_itself_does_not_depend_on_the_number_of_threads() {
+    same_with_one_thread_and_with_two("tiny", &["run", "tiny"]);
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    let scratch = Scratch::with_run("seeds");
+    let seed = ["--quiet", "--seed", "1", "--out", "other"];
+    succeed(scratch.path(), &[&SHORT[..], &seed].concat());
+    let rows = |run: &str| fs::read(scratch.path().join(run).join("rounds.csv")).unwrap();
+    assert_ne!(rows("done"), rows("other"));
+}
+
+/// Starts the run in the folder `name`, or goes on with it if it has begun.
+fn start(folder: &Path, name: &str) -> Child {
+    let begun = folder.join(name).join("manifest.json").exists();
+    let arguments = match begun {
+        true => [&["run", "--resume", name], &OFTEN[..]].concat(),
+        false => [&SHORT[..], &["--out", name], &OFTEN].concat(),
+    };
+    tilp(folder).args(arguments).stdout(Stdio::null()).spawn().expect("the program starts")
+}
+
+fn finish(folder: &Path, name: &str) {
+    assert!(start(folder, name).wait().unwrap().success());
+}
+
+#[test]
+fn a_run_killed_at_any_of_ten_moments_and_resumed_gives_the_same_bytes() {
+    let scratch = Scratch::new("killed");
+    let before = Instant::now();
+    finish(scratch.path(), "whole");
+    let duration = before.elapsed();
+    let whole = fingerprint(&scratch.path().join("whole")).unwrap();
+    for moment in 0..10 {
+        let name = format!("killed-{moment}");
+        let mut child = start(scratch.path(), &name);
+        // Whenever that is: before the folder is there, in a round, at the end.
+        sleep(duration.mul_f64((f64::from(moment) + 0.5) / 10.0));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        finish(scratch.path(), &name);
+        assert_eq!(fingerprint(&scratch.path().join(&name)).unwrap(), whole, "moment {moment}");
+    }
+}
+
+#[test]
+fn a_run_killed_after_every_checkpoint_and_resumed_gives_the_same_bytes() {
+    let scratch = Scratch::new("killed-often");
+    finish(scratch.path(), "whole");
+    let state = scratch.path().join("often/checkpoint/state.safetensors");
+    let mut kills = 0;
+    loop {
+        let before = fs::read(&state).ok();
+        let mut child = start(scratch.path(), "often");
+        let ended = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if fs::read(&state).ok() != before {
+                break None;
+            }
+            sleep(Duration::from_millis(1));
+        };
+        if let Some(status) = ended {
+            assert!(status.success());
+            break;
+        }
+        kills += 1;
+        assert!(kills < 100, "every resume starts from the same round");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let print = |name: &str| fingerprint(&scratch.path().join(name)).unwrap();
+    assert_eq!(print("often"), print("whole"), "after {kills} kills");
+}
+
+#[test]
+fn a_finished_run_can_be_resumed_and_stays_as_it_is() {
+    let scratch = Scratch::with_run("finished-twice");
+    let done = scratch.path().join("done");
+    let before = fingerprint(&done).unwrap();
+    finish(scratch.path(), "done");
+    assert_eq!(fingerprint(&done).unwrap(), before);
+}

@@ -1,0 +1,76 @@
+//! The verbs of `tilp scenario`.
+
+use serde_json::Value;
+use tilp::record::fingerprint;
+
+use crate::scratch::SHORT;
+use crate::{Scratch, succeed};
+
+const BUILTIN: [&str; 4] = ["default", "quick", "scarce", "tiny"];
+
+#[test]
+fn every_built_in_scenario_is_listed_with_its_hash() {
+    let scratch = Scratch::new("list");
+    let listed = succeed(scratch.path(), &["scenario", "list", "--format", "json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, BUILTIN.map(Some));
+    let table = succeed(scratch.path(), &["scenario", "list"]);
+    for one in listed.as_array().unwrap() {
+        let line = table.lines().find(|line| line.starts_with(one["name"].as_str().unwrap()));
+        assert!(line.unwrap().contains(&one["hash"].as_str().unwrap()[..12]), "{table}");
+    }
+}
+
+#[test]
+fn a_shown_scenario_is_a_file_that_checks_and_has_the_same_hash() {
+    let scratch = Scratch::new("show");
+    let hash = |name: &str| {
+        let checked = succeed(scratch.path(), &["scenario", "check", name]);
+        checked.lines().find_map(|line| line.strip_prefix("hash ")).unwrap().to_owned()
+    };
+    for name in BUILTIN {
+        let shown = succeed(scratch.path(), &["scenario", "show", name]);
+        scratch.put("shown.toml", &shown);
+        assert_eq!(hash("shown.toml"), hash(name));
+        assert_eq!(succeed(scratch.path(), &["scenario", "show", "shown.toml"]), shown);
+    }
+}
+
+#[test]
+fn an_override_shows_and_changes_the_hash() {
+    let scratch = Scratch::new("override");
+    let set = ["--set", "limits.deadline_s=4", "--set", "limits.late=wait"];
+    let shown = succeed(scratch.path(), &[&["scenario", "show", "tiny"], &set[..]].concat());
+    assert!(shown.contains("deadline_s = 4.0\n") && shown.contains("late = \"wait\"\n"), "{shown}");
+    scratch.put("shown.toml", shown);
+    let check = |name| succeed(scratch.path(), &["scenario", "check", name]);
+    assert_ne!(check("shown.toml").lines().last(), check("tiny").lines().last());
+}
+
+#[test]
+fn the_schema_lists_every_section_of_a_scenario() {
+    let scratch = Scratch::new("schema");
+    let schema = succeed(scratch.path(), &["scenario", "schema"]);
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    assert!(schema["$schema"].as_str().unwrap().contains("json-schema.org"));
+    let shown = succeed(scratch.path(), &["scenario", "show", "default"]);
+    let header = |line: &str| Some(line.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+    let sections: Vec<String> = shown.lines().filter_map(header).collect();
+    assert!(sections.len() >= 8, "{sections:?}");
+    for section in sections.iter().filter(|section| !section.contains('.')) {
+        assert!(schema["properties"].get(section).is_some(), "no {section}");
+        let required = schema["required"].as_array().unwrap();
+        assert!(required.contains(&Value::from(section.as_str())), "{section} is not required");
+    }
+    assert_eq!(schema["additionalProperties"], Value::Bool(false));
+}
+
+#[test]
+fn the_scenario_of_a_run_folder_gives_the_same_run_again() {
+    let scratch = Scratch::new("again");
+    succeed(scratch.path(), &[&SHORT[..], &["--quiet", "--out", "a"]].concat());
+    succeed(scratch.path(), &["run", "a/scenario.toml", "--quiet", "--out", "b"]);
+    let print = |name: &str| fingerprint(&scratch.path().join(name)).unwrap();
+    assert_eq!(print("a"), print("b"));
+}
