@@ -6,4 +6,8 @@
 //! - `methods`: decisions of the allocation methods.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
+mod methods;
+mod runs;
+mod scenarios;
 mod tidy;
+mod worlds;

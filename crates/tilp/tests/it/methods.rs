@@ -1,0 +1,282 @@
+//! Decisions of the allocation methods, on observations that no cell would ever show.
+
+use rand::RngExt;
+use tilp::allocate::{Deficit, Greedy, Problem, Random, ReferenceKnobs, SplitFed};
+use tilp::cost::{Accounting, Grant, Payload, Profile, Sync};
+use tilp::rng::{Rng, Seed};
+use tilp::round::{
+    Allocator, Decision, Limits, Observation, SuccessCount, TerminalDecision, TerminalView,
+};
+use tilp::scenario::{Scenario, untrained};
+use tilp::split::compress::Compressor;
+use tilp::split::model::SplitModel;
+use tilp::tasks::{ACTION, Family};
+use tilp::units::{Bytes, Gain, Hertz, Seconds, Watts};
+use tilp::wireless::RateModel;
+use tilp::world::{HardwareRange, draw_nominal};
+
+const N_OBSERVATIONS: u64 = 300;
+
+fn limits() -> Limits {
+    Limits {
+        deadline: Seconds(5.0),
+        bandwidth: Hertz(100e6),
+        power: Watts(0.2),
+        compression: 0.9,
+        cuts: vec![2, 3, 4, 5, 6],
+    }
+}
+
+fn profile() -> Profile {
+    let scenario = Scenario::load("tiny", &[]).expect("a built-in scenario is sound");
+    let policy = untrained(&scenario).expect("a built-in scenario has a policy");
+    let cut = |layer: usize| policy.profile(layer, 64, false);
+    Profile { batch: 64, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
+}
+
+fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Problem {
+    let range = HardwareRange {
+        clock: Hertz(1.5e9),
+        operations_per_cycle: [0.01, 10.0],
+        energy_coefficient: [0.5e-28, 2e-28],
+        hidden_share: 0.0,
+        noise_w_per_hz: 3e-20,
+        hidden_noise_figure_db: 0.0,
+    };
+    let averaged = rng.random_range(0..4) == 0;
+    Problem {
+        limits: limits(),
+        profile: profile.clone(),
+        accounting: Accounting {
+            compressor: Compressor::Quantize,
+            payload: Payload::Encoded,
+            sync: Sync::Billed,
+        },
+        hardware: draw_nominal(n_terminals, &range, Seed::new(rng.random())),
+        rate_model: if averaged { RateModel::Averaged } else { RateModel::Held },
+        cut: 2 + rng.random_range(0..5),
+    }
+}
+
+fn knobs(n_terminals: usize, rng: &mut Rng) -> ReferenceKnobs {
+    ReferenceKnobs {
+        n_scheduled: rng.random_range(1..=n_terminals + 2),
+        compression: 0.9 * rng.random::<f64>(),
+        margin: rng.random_range(0.05..1.0),
+        skip_far_share: if rng.random() { 0.0 } else { 0.9 * rng.random::<f64>() },
+    }
+}
+
+/// From a terminal beside the mast to one that nobody hears.
+fn terminal(profile: &Profile, rng: &mut Rng) -> TerminalView {
+    let power_of_ten = |rng: &mut Rng, low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
+    let dead = rng.random_range(0..40) == 0;
+    let held = rng.random_range(0..=6);
+    let some = rng.random::<bool>();
+    TerminalView {
+        gain: Gain(if dead { 0.0 } else { power_of_ten(rng, -20.0, -5.0) }),
+        fading_power: match rng.random_range(0..20) {
+            0 => 0.0,
+            1 => power_of_ten(rng, -12.0, -4.0),
+            _ => power_of_ten(rng, -2.0, 1.0),
+        },
+        previous_bandwidth: Hertz(rng.random_range(0.0..1e8)),
+        gradient_norm: some.then(|| power_of_ten(rng, -6.0, 6.0)),
+        loss: some.then(|| power_of_ten(rng, -6.0, 6.0)),
+        rounds_since_scheduled: some.then(|| rng.random_range(1..1000)),
+        n_samples: rng.random_range(1..10_000),
+        memory: Bytes(rng.random_range(0..2 * profile.memory(6).0)),
+        task: rng.random_range(0..Family::ALL.len()),
+        held_layers: held,
+        owed_layers: rng.random_range(0..=held),
+    }
+}
+
+fn observation(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Observation {
+    let count = |rng: &mut Rng| {
+        let episodes = rng.random_range(0..20);
+        SuccessCount { successes: rng.random_range(0..=episodes), episodes }
+    };
+    Observation {
+        round: rng.random_range(1..100_000),
+        clock: Seconds(0.0),
+        aggregates: rng.random(),
+        loss: Some(1.0),
+        success: rng.random::<bool>().then(|| Family::ALL.map(|_| count(rng)).to_vec()),
+        terminals: (0..n_terminals).map(|_| terminal(profile, rng)).collect(),
+    }
+}
+
+struct Case {
+    problem: Problem,
+    knobs: ReferenceKnobs,
+    seen: Observation,
+    seed: Seed,
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    let profile = profile();
+    (0..N_OBSERVATIONS).map(move |index| {
+        let seed = Seed::new(index).named("methods");
+        let mut rng = seed.rng();
+        let n_terminals = 1 + index as usize % 60;
+        let problem = problem(&profile, n_terminals, &mut rng);
+        let knobs = knobs(n_terminals, &mut rng);
+        let seen = observation(&profile, n_terminals, &mut rng);
+        Case { problem, knobs, seen, seed }
+    })
+}
+
+/// What is executed is inside the hard domain, and is what the method wanted up to the last bit.
+fn assert_hard_domain(problem: &Problem, wanted: &Decision) {
+    let limits = &problem.limits;
+    let feasible = limits.project(wanted.clone());
+    for (one, wanted) in feasible.decision().terminals.iter().zip(&wanted.terminals) {
+        assert!((0.0..=limits.bandwidth.0).contains(&one.bandwidth.0));
+        assert!((0.0..=limits.power.0).contains(&one.power.0));
+        assert!((0.0..=limits.compression).contains(&one.compression));
+        assert!(limits.cuts.contains(&one.cut));
+        assert!((one.bandwidth.0 - wanted.bandwidth.0).abs() <= 1e-12 * limits.bandwidth.0);
+        let same = |one: &TerminalDecision| (one.scheduled, one.power, one.cut, one.compression);
+        assert_eq!(same(one), same(wanted));
+    }
+    assert!(feasible.decision().scheduled().next().is_some());
+}
+
+/// What the three reference methods promise of every decision.
+fn assert_promises(case: &Case, decision: &Decision) {
+    let Case { problem, knobs, seen, .. } = case;
+    assert_hard_domain(problem, decision);
+    let scheduled: Vec<usize> = decision.scheduled().collect();
+    assert!(scheduled.len() <= knobs.n_scheduled);
+    let reachable = problem.reachable(seen, knobs.skip_far_share);
+    assert!(scheduled.iter().all(|n| reachable.contains(n)));
+    let band = problem.band(seen, &scheduled);
+    assert!(decision.bandwidth().0 <= band.0 * (1.0 + 1e-9));
+    if decision.fallback {
+        assert_eq!(scheduled.len(), 1);
+        return;
+    }
+    for n in scheduled {
+        let one = &decision.terminals[n];
+        let job = problem.job(seen, n, one.cut, one.compression);
+        let grant = Grant { bandwidth: one.bandwidth, power: one.power };
+        let delay = problem.cost(seen, n, &job, grant).delay();
+        let latest = problem.limits.deadline * knobs.margin;
+        assert!(delay.0 <= latest.0 * (1.0 + 1e-9), "{delay:?} beyond {latest:?}");
+    }
+}
+
+/// Runs a method on all cases; some must fall back and some must not.
+fn holds_promises(build: impl Fn(&Case) -> Box<dyn Allocator>) {
+    let mut n_fallbacks = 0;
+    for case in cases() {
+        let decision = build(&case).decide(&case.seen);
+        assert_promises(&case, &decision);
+        n_fallbacks += u64::from(decision.fallback);
+    }
+    assert!(n_fallbacks > 0 && n_fallbacks < N_OBSERVATIONS / 2, "{n_fallbacks} fallbacks");
+}
+
+#[test]
+fn random_stays_within_band_margin_and_number() {
+    holds_promises(|case| Box::new(Random::new(case.problem.clone(), case.knobs, case.seed)));
+}
+
+#[test]
+fn greedy_stays_within_band_margin_and_number() {
+    holds_promises(|case| Box::new(Greedy::new(case.problem.clone(), case.knobs)));
+}
+
+#[test]
+fn deficit_stays_within_band_margin_and_number() {
+    holds_promises(|case| Box::new(Deficit::new(case.problem.clone(), case.knobs, case.seed)));
+}
+
+#[test]
+fn splitfed_schedules_everybody_with_an_even_share_uncompressed() {
+    for case in cases() {
+        let decision = SplitFed::new(case.problem.clone()).decide(&case.seen);
+        assert_hard_domain(&case.problem, &decision);
+        let even = case.problem.limits.bandwidth / case.seen.terminals.len() as f64;
+        for one in &decision.terminals {
+            assert!(one.scheduled && one.bandwidth == even && one.compression == 0.0);
+            assert_eq!((one.cut, one.power), (case.problem.cut, case.problem.limits.power));
+        }
+    }
+}
+
+#[test]
+fn a_decision_depends_on_seed_and_observation_only() {
+    for case in cases().take(20) {
+        let again = || Deficit::new(case.problem.clone(), case.knobs, case.seed);
+        let mut used = again();
+        used.decide(&Observation { round: 1, ..case.seen.clone() });
+        assert_eq!(used.decide(&case.seen), again().decide(&case.seen));
+    }
+}
+
+/// Twenty terminals with good channels; the second half does a task of its own.
+fn two_groups(success: Option<[u64; 2]>) -> (Problem, Observation) {
+    let profile = profile();
+    let mut rng = Seed::new(7).rng();
+    let mut problem = problem(&profile, 20, &mut rng);
+    problem.cut = 2;
+    problem.rate_model = RateModel::Held;
+    let mut seen = observation(&profile, 20, &mut rng);
+    seen.aggregates = false;
+    for (n, view) in seen.terminals.iter_mut().enumerate() {
+        view.gain = Gain(1e-9 * (1.0 + n as f64 / 10.0));
+        view.fading_power = 1.0;
+        view.task = usize::from(n >= 10);
+    }
+    seen.success = success.map(|successes| {
+        let mut counts = Family::ALL.map(|_| SuccessCount::default()).to_vec();
+        for (count, successes) in counts.iter_mut().zip(successes) {
+            *count = SuccessCount { successes, episodes: 10 };
+        }
+        counts
+    });
+    (problem, seen)
+}
+
+const FOUR: ReferenceKnobs =
+    ReferenceKnobs { n_scheduled: 4, compression: 0.75, margin: 0.8, skip_far_share: 0.0 };
+
+/// Share of the second group among those whom deficit schedules in 400 rounds.
+fn second_share(success: Option<[u64; 2]>) -> f64 {
+    let (problem, mut seen) = two_groups(success);
+    let mut deficit = Deficit::new(problem, FOUR, Seed::new(3));
+    let mut counts = [0.0; 2];
+    for round in 1..=400 {
+        seen.round = round;
+        let decision = deficit.decide(&seen);
+        assert_eq!(decision.scheduled().count(), 4);
+        decision.scheduled().for_each(|n| counts[usize::from(n >= 10)] += 1.0);
+    }
+    counts[1] / (counts[0] + counts[1])
+}
+
+#[test]
+fn deficit_prefers_the_terminals_of_failing_tasks_and_forgets_nobody() {
+    // The first of four is drawn from the failing task with probability 3/4, the later ones less.
+    assert!((0.62..0.78).contains(&second_share(Some([10, 0]))));
+    assert!((0.22..0.38).contains(&second_share(Some([0, 10]))));
+}
+
+#[test]
+fn deficit_is_fair_before_the_first_measurement_and_when_all_is_well() {
+    for success in [None, Some([10, 10]), Some([0, 0])] {
+        assert!((0.45..0.55).contains(&second_share(success)), "{success:?}");
+    }
+}
+
+#[test]
+fn greedy_takes_the_best_channels_of_the_round() {
+    let (problem, mut seen) = two_groups(None);
+    let mut greedy = Greedy::new(problem, FOUR);
+    assert_eq!(greedy.decide(&seen).scheduled().collect::<Vec<_>>(), [16, 17, 18, 19]);
+    seen.terminals[18].fading_power = 1e-3;
+    seen.terminals[2].fading_power = 10.0;
+    assert_eq!(greedy.decide(&seen).scheduled().collect::<Vec<_>>(), [2, 16, 17, 19]);
+}

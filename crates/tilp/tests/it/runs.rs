@@ -1,0 +1,140 @@
+//! Whole runs: golden values, snapshots.
+//!
+//! `golden/runs.txt` holds, per method, who was scheduled in each round and what it cost.
+//! `UPDATE_EXPECT=1 cargo test` rewrites it. Decisions and bytes are compared exactly. Training
+//! differs in the last bits from one type of CPU to another, so floats have a tolerance, and
+//! success is not measured: an episode may hang on the last bit.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use tilp::round::{Allocator, World};
+use tilp::run::{Recorder, RoundRecord, Stop, run};
+use tilp::scenario::{Parts, methods};
+use tilp::snapshot::{Persist, Snapshot};
+
+use crate::worlds;
+
+/// What is about to be tuned elsewhere is pinned here.
+const PINNED: [&str; 3] =
+    ["learning.server_rate=0.03", "learning.terminal_rate=0.03", "learning.aggregate_every=4"];
+const ROUNDS: u64 = 12;
+
+/// Keeps every round; stops after the given one.
+#[derive(Default)]
+struct Keep {
+    rounds: Vec<RoundRecord>,
+    stop_after: Option<u64>,
+}
+
+impl Recorder for Keep {
+    fn record(&mut self, round: RoundRecord, _: &dyn World, _: &dyn Allocator) -> ControlFlow<()> {
+        let stop = Some(round.seen.round) == self.stop_after;
+        self.rounds.push(round);
+        if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn go(parts: &mut Parts, keep: &mut Keep) -> Stop {
+    let Parts { world, allocator, limits } = parts;
+    run(world, &mut **allocator, limits, ROUNDS, keep)
+}
+
+fn whole(method: &str) -> Vec<RoundRecord> {
+    let mut keep = Keep::default();
+    assert_eq!(go(&mut worlds::parts(method, &PINNED), &mut keep), Stop::Finished);
+    keep.rounds
+}
+
+/// The terminals of a round as letters; capitals were late.
+fn who(round: &RoundRecord) -> String {
+    let mark = |n: usize| if round.done.outcome.terminals[n].late { "ABCDEF" } else { "abcdef" };
+    round.plan.decision().scheduled().map(|n| &mark(n)[n..=n]).collect()
+}
+
+/// The golden lines of a method.
+fn golden(method: &str) -> String {
+    let rounds = whole(method);
+    let bytes = |of: fn(&tilp::round::TerminalLedger) -> u64| {
+        rounds.iter().flat_map(|round| &round.done.ledger.terminals).map(of).sum::<u64>()
+    };
+    let total = |of: fn(&RoundRecord) -> f64| rounds.iter().map(of).sum::<f64>();
+    let energy = |round: &RoundRecord| {
+        let spent = round.done.ledger.terminals.iter();
+        spent.map(|one| one.energy_compute.0 + one.energy_radio.0).sum()
+    };
+    let mut text = String::new();
+    let who: Vec<String> = rounds.iter().map(who).collect();
+    let losses = rounds.iter().filter_map(|round| round.done.outcome.loss);
+    let losses: Vec<String> = losses.map(|loss| format!("{loss:.6}")).collect();
+    let _ = writeln!(text, "{method} scheduled {}", who.join(" "));
+    let _ = writeln!(text, "{method} bytes_up {}", bytes(|one| one.bytes_up.0));
+    let _ = writeln!(text, "{method} bytes_down {}", bytes(|one| one.bytes_down.0));
+    let _ = writeln!(text, "{method} bytes_sync {}", bytes(|one| one.bytes_sync.0));
+    let _ = writeln!(text, "{method} latency_s {:.6}", total(|round| round.done.ledger.latency.0));
+    let _ = writeln!(text, "{method} clock_s {:.6}", total(|round| round.done.ledger.duration.0));
+    let _ = writeln!(text, "{method} energy_j {:.6}", total(energy));
+    let relative = total(|round| round.done.ledger.violation.relative);
+    let _ = writeln!(text, "{method} violation {relative:.6}");
+    let _ = writeln!(text, "{method} loss {}", losses.join(" "));
+    text
+}
+
+/// Words with a decimal point may differ by a thousandth, all others not at all.
+fn assert_close(found: &str, expected: &str) {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(found).len(), words(expected).len(), "{found}\n{expected}");
+    for (one, other) in words(found).iter().zip(&words(expected)) {
+        match (one.contains('.'), one.parse::<f64>(), other.parse::<f64>()) {
+            (true, Ok(a), Ok(b)) => {
+                assert!((a - b).abs() <= 1e-3 * b.abs() + 1e-6, "{found}\n{expected}");
+            }
+            _ => assert_eq!(one, other, "{found}\n{expected}"),
+        }
+    }
+}
+
+#[test]
+fn every_method_decides_and_costs_what_it_did_before() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/runs.txt");
+    let found: String = methods().iter().map(|method| golden(method.name)).collect();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::create_dir_all(file.parent().expect("a file has a folder")).unwrap();
+        fs::write(&file, &found).unwrap();
+    }
+    let expected = fs::read_to_string(&file).expect("made by UPDATE_EXPECT=1 cargo test");
+    assert_eq!(found.lines().count(), expected.lines().count());
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert_close(found, expected);
+    }
+}
+
+#[test]
+fn the_loop_stops_when_asked_after_the_round_in_progress() {
+    let mut keep = Keep { stop_after: Some(3), ..Keep::default() };
+    assert_eq!(go(&mut worlds::parts("greedy", &PINNED), &mut keep), Stop::Asked);
+    assert_eq!(keep.rounds.len(), 3);
+}
+
+#[test]
+fn every_method_goes_on_from_a_snapshot_as_if_nothing_had_happened() {
+    for method in methods() {
+        let whole = whole(method.name);
+        for stop in [1, 4, 6] {
+            let mut first = worlds::parts(method.name, &PINNED);
+            let mut keep = Keep { stop_after: Some(stop), ..Keep::default() };
+            go(&mut first, &mut keep);
+            let mut snapshot = Snapshot::default();
+            first.world.save(&mut snapshot);
+            first.allocator.save(&mut snapshot);
+            let mut second = worlds::parts(method.name, &PINNED);
+            second.world.restore(&snapshot).unwrap();
+            second.allocator.restore(&snapshot).unwrap();
+            keep.stop_after = None;
+            go(&mut second, &mut keep);
+            assert!(keep.rounds == whole, "{} after round {stop}", method.name);
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The physical world: rules of a round, clock, billing, what is observed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tilp::rng::Seed;
+use tilp::round::{
+    Decision, Executed, Feasible, TerminalDecision, TerminalLedger, TerminalOutcome, World,
+};
+use tilp::scenario::{Cache, Parts, Scenario, assemble, method, methods};
+use tilp::split::model::Weights;
+use tilp::tasks::{EpisodeSet, Family};
+use tilp::units::{Hertz, Seconds};
+
+/// The tests' own folder of demonstrations.
+pub fn cache() -> Cache {
+    Cache::new(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
+}
+
+/// `tiny` with small batches and no measurement of success, then with these values.
+pub fn tiny(overrides: &[&str]) -> Scenario {
+    let quiet = [
+        "learning.batch=16",
+        "tasks.episode_steps=10",
+        "evaluation.calibrate_every=1000",
+        "evaluation.measure_every=1000",
+    ];
+    let all: Vec<String> = quiet.iter().chain(overrides).map(|&text| text.to_owned()).collect();
+    Scenario::load("tiny", &all).expect("the values of a test are sound")
+}
+
+/// A method on `tiny` with these values, seed 0.
+pub fn parts(name: &str, overrides: &[&str]) -> Parts {
+    let method = method(name).expect("the method exists");
+    assemble(&tiny(overrides), method, 0, Some(&cache()), &|_, _| {}).expect("a sound scenario")
+}
+
+/// One round as the loop does it, without learning of the method.
+fn step(parts: &mut Parts) -> (Feasible, Executed) {
+    let wanted = parts.allocator.decide(&parts.world.observe());
+    let plan = parts.limits.project(wanted);
+    let executed = parts.world.execute(&plan);
+    (plan, executed)
+}
+
+/// A tenth of the band at full power, the shallowest cut, uncompressed.
+fn share(parts: &Parts) -> TerminalDecision {
+    TerminalDecision {
+        scheduled: true,
+        bandwidth: parts.limits.bandwidth / 10.0,
+        power: parts.limits.power,
+        cut: parts.limits.cuts[0],
+        compression: 0.0,
+    }
+}
+
+/// A plan for these terminals; nobody else is scheduled.
+fn plan(parts: &Parts, terminals: &[(usize, TerminalDecision)]) -> Feasible {
+    let mut decision = Decision::idle(parts.world.radio.n_terminals(), parts.limits.cuts[0]);
+    for (n, one) in terminals {
+        decision.terminals[*n] = *one;
+    }
+    parts.limits.project(decision)
+}
+
+/// The two terminals with the best channels.
+fn best_two(parts: &Parts) -> (usize, usize) {
+    let seen = parts.world.observe();
+    let channel = |n: &usize| seen.terminals[*n].gain.0 * seen.terminals[*n].fading_power;
+    let mut order: Vec<usize> = (0..seen.terminals.len()).collect();
+    order.sort_by(|a, b| channel(b).total_cmp(&channel(a)));
+    (order[0], order[1])
+}
+
+/// Every weight there is: the server's, each terminal's, and the deployed mean.
+fn weights(parts: &Parts) -> Vec<Weights> {
+    let engine = &parts.world.engine;
+    let own = engine.terminals().iter().map(|terminal| terminal.weights().clone());
+    let all = own.chain([engine.server().weights().clone(), engine.virtual_mean()]);
+    all.collect()
+}
+
+/// A bandwidth with which a terminal needs longer than the deadline but is not given up.
+fn too_narrow(parts: &Parts, n: usize) -> TerminalDecision {
+    let mut one = share(parts);
+    let radio = &parts.world.radio;
+    let seen = parts.world.observe();
+    while radio.settle(&plan(parts, &[(n, one)]), &seen).delays[n] <= radio.limits.deadline {
+        one.bandwidth.0 *= 0.7;
+    }
+    assert!(radio.settle(&plan(parts, &[(n, one)]), &seen).delays[n] < radio.give_up);
+    one
+}
+
+#[test]
+fn no_round_outlasts_the_deadline_when_late_terminals_are_dropped() {
+    let mut parts = parts("splitfed", &["limits.deadline_s=0.5"]);
+    let (mut clock, mut n_late) = (0.0, 0);
+    for _ in 0..8 {
+        let (_, executed) = step(&mut parts);
+        assert!(executed.ledger.duration.0 <= 0.5);
+        clock += executed.ledger.duration.0;
+        assert_eq!(parts.world.observe().clock, Seconds(clock));
+        n_late += executed.outcome.terminals.iter().filter(|one| one.late).count();
+    }
+    assert!(n_late > 0, "nobody was late, so nothing was tested");
+}
+
+#[test]
+fn a_late_terminal_spends_energy_and_violates_but_contributes_nothing() {
+    let mut with = parts("random", &[]);
+    let mut without = parts("random", &[]);
+    let (good, late) = best_two(&with);
+    let narrow = too_narrow(&with, late);
+    let both = with.world.execute(&plan(&with, &[(good, share(&with)), (late, narrow)]));
+    let alone = without.world.execute(&plan(&without, &[(good, share(&without))]));
+    assert_eq!(weights(&with), weights(&without));
+    assert_eq!(both.outcome.loss, alone.outcome.loss);
+    let seen = &both.outcome.terminals[late];
+    assert!(seen.late && !seen.took_part && seen.loss.is_none());
+    let spent = &both.ledger.terminals[late];
+    assert!(spent.energy_radio.0 > 0.0 && spent.energy_compute.0 > 0.0);
+    assert_eq!(both.ledger.duration, with.limits.deadline);
+    assert_eq!(both.ledger.latency, spent.delay);
+    assert_eq!(both.ledger.violation.deadline, spent.delay - with.limits.deadline);
+    assert_eq!(alone.ledger.violation.relative, 0.0);
+}
+
+#[test]
+fn the_round_waits_for_a_late_terminal_if_the_scenario_says_so() {
+    let mut parts = parts("random", &["limits.late=wait"]);
+    let (n, _) = best_two(&parts);
+    let narrow = too_narrow(&parts, n);
+    let executed = parts.world.execute(&plan(&parts, &[(n, narrow)]));
+    assert!(executed.outcome.terminals[n].took_part && !executed.outcome.terminals[n].late);
+    assert!(executed.ledger.duration > parts.limits.deadline);
+    assert_eq!(executed.ledger.duration, executed.ledger.terminals[n].delay);
+    assert!(executed.ledger.violation.deadline.0 > 0.0, "waiting does not undo the violation");
+}
+
+#[test]
+fn nobody_waits_longer_than_the_time_to_give_up() {
+    let mut parts = parts("random", &["limits.late=wait"]);
+    let (n, _) = best_two(&parts);
+    let hopeless = TerminalDecision { bandwidth: Hertz(1.0), ..share(&parts) };
+    let executed = parts.world.execute(&plan(&parts, &[(n, hopeless)]));
+    assert_eq!(executed.ledger.duration, parts.world.radio.give_up);
+    assert_eq!(executed.ledger.latency, parts.world.radio.give_up);
+    assert!(executed.outcome.terminals[n].late && executed.outcome.loss.is_none());
+}
+
+#[test]
+fn spectrum_beyond_the_band_is_counted_as_asked_and_executed_scaled_down() {
+    let mut greedy = parts("random", &[]);
+    let mut modest = parts("random", &[]);
+    let (a, b) = best_two(&greedy);
+    let band = greedy.limits.bandwidth;
+    let wide = |bandwidth| TerminalDecision { bandwidth, ..share(&modest) };
+    let plans = [wide(band), wide(band / 2.0)].map(|one| plan(&modest, &[(a, one), (b, one)]));
+    let over = greedy.world.execute(&plans[0]);
+    let within = modest.world.execute(&plans[1]);
+    assert_eq!(over.ledger.violation.spectrum, band);
+    assert_eq!(over.ledger.violation.relative, 1.0);
+    assert_eq!(within.ledger.violation.relative, 0.0);
+    assert_eq!(over.ledger.terminals, within.ledger.terminals);
+    assert_eq!(over.ledger.terminals[a].bandwidth, band / 2.0);
+}
+
+/// Bytes of model exchange in six rounds with two aggregations.
+fn sync_bytes(sync: &str) -> u64 {
+    let mut parts =
+        parts("random", &[&format!("learning.sync={sync}"), "learning.aggregate_every=3"]);
+    let rounds = (0..6).map(|_| step(&mut parts).1);
+    let terminals = rounds.flat_map(|executed| executed.ledger.terminals);
+    terminals.map(|one| one.bytes_sync.0).sum()
+}
+
+#[test]
+fn model_exchange_is_billed_unless_it_is_free() {
+    assert_eq!(sync_bytes("free"), 0);
+    assert!(sync_bytes("billed") > 0);
+}
+
+#[test]
+fn a_nominal_payload_is_the_share_of_the_activation_that_is_sent() {
+    for (q, cut) in [(0.0, 2), (0.5, 4), (0.75, 6), (0.9, 2)] {
+        let mut parts = parts("random", &["learning.payload=nominal"]);
+        let (n, _) = best_two(&parts);
+        let one = TerminalDecision { cut, compression: q, ..share(&parts) };
+        let executed = parts.world.execute(&plan(&parts, &[(n, one)]));
+        let profile = &parts.world.radio.profile;
+        let nominal = (1.0 - q) * (4 * profile.activation(cut) * profile.batch) as f64;
+        let billed = &executed.ledger.terminals[n];
+        assert_eq!(billed.bytes_up.0, nominal.round() as u64);
+        assert_eq!(billed.bytes_down, billed.bytes_up);
+    }
+}
+
+#[test]
+fn an_encoded_payload_is_what_the_engine_really_sends() {
+    let mut parts = parts("random", &[]);
+    let (n, _) = best_two(&parts);
+    let one = TerminalDecision { compression: 0.75, ..share(&parts) };
+    let executed = parts.world.execute(&plan(&parts, &[(n, one)]));
+    let billed = &executed.ledger.terminals[n];
+    // Activation and gradient at 8 bits, each with its scales, the activation with labels too.
+    let profile = &parts.world.radio.profile;
+    let values = (profile.activation(one.cut) * profile.batch) as u64;
+    assert!(billed.bytes_down.0 > values && billed.bytes_down.0 < values * 5 / 4);
+    assert!(billed.bytes_up > billed.bytes_down);
+}
+
+#[test]
+fn without_measurement_noise_the_truth_is_observed() {
+    let mut parts = parts("splitfed", &["hardware.measurement_noise=0"]);
+    for _ in 0..4 {
+        let (_, executed) = step(&mut parts);
+        for (seen, truth) in executed.outcome.terminals.iter().zip(&executed.ledger.terminals) {
+            assert_eq!(seen.delay, truth.delay);
+            assert_eq!(seen.energy, truth.energy_compute + truth.energy_radio);
+        }
+    }
+}
+
+#[test]
+fn observed_delays_and_energies_carry_the_noise_of_the_scenario() {
+    let mut parts = parts("splitfed", &[]);
+    let mut logs = Vec::new();
+    for _ in 0..40 {
+        let (_, executed) = step(&mut parts);
+        for (seen, truth) in executed.outcome.terminals.iter().zip(&executed.ledger.terminals) {
+            let joules = truth.energy_compute + truth.energy_radio;
+            logs.push((seen.delay.0 / truth.delay.0).ln());
+            logs.push((seen.energy.0 / joules.0).ln());
+        }
+    }
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    let deviation = (logs.iter().map(|log| log * log).sum::<f64>() / logs.len() as f64).sqrt();
+    assert!(mean.abs() < 0.01, "biased by {mean}");
+    assert!((0.045..0.055).contains(&deviation), "deviation {deviation}");
+}
+
+#[test]
+fn an_idle_terminal_costs_nothing() {
+    let mut parts = parts("random", &[]);
+    let (busy, idle) = best_two(&parts);
+    let executed = parts.world.execute(&plan(&parts, &[(busy, share(&parts))]));
+    assert_eq!(executed.ledger.terminals[idle], TerminalLedger::default());
+    assert_eq!(executed.outcome.terminals[idle], TerminalOutcome::default());
+}
+
+#[test]
+fn a_terminal_whose_memory_does_not_suffice_contributes_nothing() {
+    let mut with = parts("random", &[]);
+    let mut without = parts("random", &[]);
+    let radio = &with.world.radio;
+    let need = radio.profile.memory(6);
+    let short = (0..radio.n_terminals()).find(|&n| radio.memory[n] < need);
+    let short = short.expect("a quarter of the terminals is short of memory");
+    let excess = need.0 - radio.memory[short].0;
+    let (first, second) = best_two(&with);
+    let good = if first == short { second } else { first };
+    let deep = TerminalDecision { cut: 6, ..share(&with) };
+    let both = with.world.execute(&plan(&with, &[(good, share(&with)), (short, deep)]));
+    without.world.execute(&plan(&without, &[(good, share(&without))]));
+    assert_eq!(weights(&with), weights(&without));
+    assert!(both.outcome.terminals[short].late && !both.outcome.terminals[short].took_part);
+    assert_eq!(both.ledger.violation.memory.0, excess);
+    assert!(both.ledger.violation.relative > 0.0);
+}
+
+#[test]
+fn copies_are_aggregated_every_f_rounds_and_only_then() {
+    let mut parts = parts("random", &["learning.aggregate_every=3"]);
+    let front = |parts: &Parts| parts.world.engine.server().weights().layer(1).to_vec();
+    let mut before = front(&parts);
+    for round in 1..=7 {
+        assert_eq!(parts.world.observe().aggregates, round % 3 == 0);
+        step(&mut parts);
+        // Nobody is cut below layer 2, so the server's copy of layer 1 moves by aggregation only.
+        let after = front(&parts);
+        assert_eq!(after != before, round % 3 == 0, "round {round}");
+        let held = parts.world.observe().terminals.iter().any(|one| one.held_layers > 0);
+        assert_eq!(held, round % 3 != 0, "round {round}");
+        before = after;
+    }
+}
+
+#[test]
+fn splitfed_aggregates_every_round_whatever_the_scenario_says() {
+    let mut parts = parts("splitfed", &["learning.aggregate_every=5"]);
+    for _ in 0..3 {
+        assert!(parts.world.observe().aggregates);
+        step(&mut parts);
+    }
+}
+
+#[test]
+fn eq_method_state_carries_the_three_blocks() {
+    let mut parts = parts("random", &["evaluation.calibrate_every=2"]);
+    let first = parts.world.observe();
+    assert_eq!((first.round, first.loss, &first.success), (1, None, &None));
+    let blank = |one: &tilp::round::TerminalView| {
+        (one.previous_bandwidth, one.gradient_norm, one.loss) == (Hertz(0.0), None, None)
+    };
+    assert!(first.terminals.iter().all(blank));
+    step(&mut parts);
+    let (plan, executed) = step(&mut parts);
+    let seen = parts.world.observe();
+    let channel = &parts.world.radio.channel;
+    for (n, view) in seen.terminals.iter().enumerate() {
+        // Network: gains, fading of the round to come, bandwidths of the last.
+        assert_eq!(view.gain, channel.gains()[n]);
+        assert_eq!(view.fading_power, channel.fading_power(n, 3));
+        assert!(view.fading_power != first.terminals[n].fading_power);
+        assert_eq!(view.previous_bandwidth, plan.decision().terminals[n].bandwidth);
+        // Training: gradient norms of those who trained.
+        let outcome = &executed.outcome.terminals[n];
+        if outcome.took_part {
+            assert!(outcome.gradient_norm.is_some_and(|norm| norm > 0.0));
+            assert_eq!((view.gradient_norm, view.loss), (outcome.gradient_norm, outcome.loss));
+        }
+    }
+    assert!(seen.loss.is_some_and(f64::is_finite));
+    assert_eq!(seen.loss, executed.outcome.loss);
+    // Task: success of every task as last calibrated.
+    let success = seen.success.expect("round 2 ended with a calibration");
+    assert_eq!(success.len(), Family::ALL.len());
+    assert_eq!(success.iter().map(|one| one.episodes).sum::<u64>(), 6);
+    assert_eq!(Some(success), executed.outcome.success);
+}
+
+#[test]
+fn measuring_success_more_often_changes_neither_weights_nor_decisions() {
+    let mut rarely = parts("random", &[]);
+    let mut often =
+        parts("random", &["evaluation.measure_every=1", "evaluation.calibrate_every=1"]);
+    for _ in 0..4 {
+        let ((plan, executed), (same, measured)) = (step(&mut rarely), step(&mut often));
+        assert_eq!(plan, same);
+        assert_eq!(executed.outcome.terminals, measured.outcome.terminals);
+        assert!(executed.ledger.report.is_none() && measured.ledger.report.is_some());
+    }
+    assert_eq!(weights(&rarely), weights(&often));
+}
+
+#[test]
+fn every_method_meets_the_same_weather_and_the_same_cell() {
+    let weather = |name: &str| {
+        let mut parts = parts(name, &[]);
+        let mut rounds = Vec::new();
+        for _ in 0..6 {
+            let seen = parts.world.observe();
+            let view = seen
+                .terminals
+                .iter()
+                .map(|one| (one.gain.0, one.fading_power, one.n_samples, one.memory, one.task));
+            rounds.push(view.collect::<Vec<_>>());
+            step(&mut parts);
+        }
+        rounds
+    };
+    let first = weather(methods()[0].name);
+    assert!(first[0] != first[1], "the weather changes from round to round");
+    for method in &methods()[1..] {
+        assert_eq!(weather(method.name), first, "{}", method.name);
+    }
+}
+
+#[test]
+fn calibration_report_and_final_episodes_are_disjoint() {
+    let run = Seed::new(0).named("episodes");
+    let mut seeds = BTreeSet::new();
+    let mut n_seeds = 0;
+    for set in EpisodeSet::ALL {
+        for terminal in 0..6 {
+            // As many as the calibrations of a thousand rounds use.
+            for index in 0..100 {
+                seeds.insert(format!("{:?}", set.episode(run, terminal, index)));
+                n_seeds += 1;
+            }
+        }
+    }
+    assert_eq!(seeds.len(), n_seeds);
+}
