@@ -13,7 +13,7 @@ use tilp::split::engine::{Engine, Participant, Settings};
 use tilp::split::model::{SplitModel, Weights};
 use tilp::split::policy::{Architecture, Policy};
 
-const SAMPLES: usize = 16;
+const SAMPLES: usize = 64;
 const TERMINALS: usize = 50;
 const CUT: usize = 3;
 

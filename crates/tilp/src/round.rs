@@ -35,7 +35,7 @@ pub struct Observation {
 pub struct TerminalView {
     /// Large-scale channel gain G_n.
     pub gain: Gain,
-    /// Small-scale fading power |H_n[t]|^2, held during the round.
+    /// Small-scale fading power |H_n|^2, held during the round.
     pub fading_power: f64,
     /// Bandwidth b_n[t-1] of the previous round.
     pub previous_bandwidth: Hertz,
@@ -225,7 +225,7 @@ fn clip(value: f64, most: f64) -> f64 {
 pub struct Outcome {
     /// The round that was executed.
     pub round: u64,
-    /// J[t]: weighted loss over the terminals that took part; none if nobody did.
+    /// J of the round: weighted loss over the terminals that took part; none if nobody did.
     pub loss: Option<f64>,
     /// One entry per terminal.
     pub terminals: Vec<TerminalOutcome>,

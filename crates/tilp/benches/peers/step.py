@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-SAMPLES, TERMINALS, TOKENS, FEATURES, WIDTH, HEADS, ACTIONS, CUT, RATE = 16, 50, 12, 5, 32, 4, 4, 3, 0.01
+SAMPLES, TERMINALS, TOKENS, FEATURES, WIDTH, HEADS, ACTIONS, CUT, RATE = 64, 50, 12, 5, 32, 4, 4, 3, 0.01
 
 
 class Embedding(nn.Module):

@@ -85,7 +85,7 @@ fn expert_success(world: &Cell, seed: Seed) -> Vec<(Family, SuccessCount)> {
     let steps = world.fleet.schedule.episode_steps;
     let counts = per_cell(&world.fleet.cells, |cell, episode| {
         let mut robot = Robot::reset(cell, seed.named("expert").at(episode));
-        live(&mut robot, steps, |robot| expert(robot))
+        live(&mut robot, steps, expert)
     });
     (Family::ALL.into_iter())
         .map(|family| {

@@ -266,7 +266,7 @@ impl<'a> Keeper<'a> {
         let total = self.spec.scenario.rounds();
         self.watcher.round(row, total);
         let stop = self.watcher.asked_to_stop() && row.round < total;
-        if stop || row.round % self.spec.checkpoint_every == 0 {
+        if stop || row.round.is_multiple_of(self.spec.checkpoint_every) {
             let files = Files::new().checkpoint(&self.checkpoint(world, allocator));
             self.folder.write(&files)?;
         }

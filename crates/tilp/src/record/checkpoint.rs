@@ -235,8 +235,8 @@ fn digest<'a>(
 mod tests {
     use rand::Rng as _;
 
-    use super::super::fixture::{history, identity};
     use super::*;
+    use crate::record::fixture::{history, identity};
     use crate::rng::Seed;
     use crate::snapshot::Persist;
 

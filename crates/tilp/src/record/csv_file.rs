@@ -66,8 +66,8 @@ fn from_text(kind: Kind, text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::history;
     use super::*;
+    use crate::record::fixture::history;
 
     #[test]
     fn numbers_are_short_and_absent_ones_empty() {

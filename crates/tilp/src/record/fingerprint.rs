@@ -66,8 +66,8 @@ fn without_host(bytes: &[u8], path: &Path) -> Result<Vec<u8>, RecordError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::Scratch;
     use super::*;
+    use crate::record::fixture::Scratch;
 
     #[test]
     fn only_what_must_be_reproducible_counts() {

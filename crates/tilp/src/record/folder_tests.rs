@@ -1,6 +1,6 @@
-use super::super::fixture::{Scratch, evaluation, history, identity};
 use super::super::{History, fingerprint};
 use super::*;
+use crate::record::fixture::{Scratch, evaluation, history, identity};
 use crate::snapshot::{Persist, Snapshot};
 
 fn checkpoint(history: &History) -> Checkpoint {

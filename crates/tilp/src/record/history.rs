@@ -83,8 +83,8 @@ fn get<R: Row>(snapshot: &Snapshot, table: &str) -> Result<Vec<R>, SnapshotError
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{history, record};
     use super::*;
+    use crate::record::fixture::{history, record};
 
     /// Equality that also holds for NaN.
     fn text(history: &History) -> String {

@@ -87,8 +87,8 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    use super::super::fixture::{Scratch, history};
     use super::*;
+    use crate::record::fixture::{Scratch, history};
 
     fn cell(field: &Field) -> u64 {
         match field {

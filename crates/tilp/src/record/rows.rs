@@ -204,8 +204,8 @@ impl TerminalRow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::record;
     use super::*;
+    use crate::record::fixture::record;
 
     #[test]
     fn a_round_row_sums_what_happened_to_the_terminals() {

@@ -182,8 +182,8 @@ fn participation_min(history: &History) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{evaluation, history};
     use super::*;
+    use crate::record::fixture::{evaluation, history};
 
     #[test]
     fn a_summary_holds_every_metric_under_its_name() {

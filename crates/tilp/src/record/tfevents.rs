@@ -109,8 +109,8 @@ const CRC: [u32; 256] = {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::history;
     use super::*;
+    use crate::record::fixture::history;
 
     /// The data of each frame, checksums verified.
     fn frames(mut file: &[u8]) -> Vec<&[u8]> {

@@ -59,7 +59,7 @@ fn model(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let model = &raw.model;
     checker.within("model.width", model.width as u64, 4, 4096)?;
     checker.within("model.heads", model.heads as u64, 1, 64)?;
-    if model.width % model.heads != 0 {
+    if !model.width.is_multiple_of(model.heads) {
         return Err(checker.wrong("model.heads", model.heads, "a divisor of model.width"));
     }
     checker.within("model.blocks", model.blocks as u64, 1, 64)?;

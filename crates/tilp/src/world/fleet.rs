@@ -41,7 +41,8 @@ impl Fleet {
 
     /// Whether anything is measured after this round.
     pub fn measures(&self, round: u64) -> bool {
-        round % self.schedule.calibrate_every == 0 || round % self.schedule.measure_every == 0
+        round.is_multiple_of(self.schedule.calibrate_every)
+            || round.is_multiple_of(self.schedule.measure_every)
     }
 
     /// Success per terminal on calibration episodes, if it is time. Every calibration has
@@ -52,7 +53,7 @@ impl Fleet {
         model: &Weights,
         policy: &Policy,
     ) -> Option<Vec<SuccessCount>> {
-        (round % self.schedule.calibrate_every == 0).then(|| {
+        round.is_multiple_of(self.schedule.calibrate_every).then(|| {
             let episodes = self.schedule.calibration_episodes;
             let first = round / self.schedule.calibrate_every * episodes as u64;
             self.measure(EpisodeSet::Calibration, first, episodes, model, policy)
@@ -67,7 +68,7 @@ impl Fleet {
         model: &Weights,
         policy: &Policy,
     ) -> Option<Vec<SuccessCount>> {
-        (round % self.schedule.measure_every == 0).then(|| {
+        round.is_multiple_of(self.schedule.measure_every).then(|| {
             self.measure(EpisodeSet::Report, 0, self.schedule.report_episodes, model, policy)
         })
     }

@@ -115,7 +115,7 @@ impl Cell {
     }
 
     fn aggregates(&self) -> bool {
-        self.state.round % self.aggregate_every == 0
+        self.state.round.is_multiple_of(self.aggregate_every)
     }
 
     /// Trains those who made it, then aggregates if it is time.

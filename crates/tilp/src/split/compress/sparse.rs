@@ -2,10 +2,10 @@
 
 use rand::RngExt as _;
 
-use super::super::wire::{Reader, WireError, expect, put_floats};
 use super::bits::{pack, packed_bytes, unpack};
 use super::{BITMAP, Compressor, DENSE, Header, INDEXED, Packing};
 use crate::rng::Rng;
+use crate::split::wire::{Reader, WireError, expect, put_floats};
 
 /// Chance of every kept value to come from outside the largest in [`Compressor::RandomTopK`].
 const OUTSIDE_CHANCE: f64 = 0.1;

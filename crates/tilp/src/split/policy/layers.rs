@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use super::super::model::Weights;
 use super::Architecture;
 use crate::nn::attention::Attention;
 use crate::nn::block::{Block, BlockCache, Scratch};
@@ -10,6 +9,7 @@ use crate::nn::embed::Embedding;
 use crate::nn::head::{Head, HeadCache};
 use crate::nn::lanes::transpose;
 use crate::nn::merge::{Merge, MergeCache};
+use crate::split::model::Weights;
 
 /// One numbered layer of the policy.
 #[derive(Clone, Debug)]

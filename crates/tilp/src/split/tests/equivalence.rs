@@ -163,8 +163,7 @@ fn a_sparse_round_returns_the_gradient_of_the_loss_of_the_sparse_activation() {
 }
 
 #[test]
-#[allow(non_snake_case)]
-fn eq_sys_Sfwd_the_message_carries_the_activation_of_the_front_layers() {
+fn eq_sys_sfwd_the_message_carries_the_activation_of_the_front_layers() {
     use crate::split::compress::decode;
     use crate::split::message::Activation;
     use crate::split::terminal::TerminalWork;
