@@ -1,5 +1,6 @@
 //! Tells the program its commit and the versions of the real parts it is built on.
 
+use std::path::Path;
 use std::process::Command;
 
 /// The parts whose version a result may depend on.
@@ -8,16 +9,23 @@ const PARTS: [&str; 6] =
 
 fn main() {
     println!("cargo:rerun-if-changed=../../Cargo.lock");
-    println!("cargo:rerun-if-changed=../../.git/HEAD");
-    println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
-    let commit = Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
-    let commit = commit.filter(|output| output.status.success());
-    let commit = commit.and_then(|output| String::from_utf8(output.stdout).ok());
+    let history = git(&["rev-parse", "--git-path", "HEAD", "--git-path", "logs/HEAD"]);
+    // A path that is not there would count as changed at every build.
+    for path in history.iter().flat_map(|text| text.lines()).filter(|path| Path::new(path).exists())
+    {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    let commit = git(&["rev-parse", "HEAD"]);
     println!("cargo:rustc-env=TILP_COMMIT={}", commit.as_deref().map_or("unknown", str::trim));
     let lock = std::fs::read_to_string("../../Cargo.lock").unwrap_or_default();
     let versions: Vec<String> =
         PARTS.iter().map(|part| format!("{part}={}", version(&lock, part))).collect();
     println!("cargo:rustc-env=TILP_PARTS={}", versions.join(","));
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8(output.stdout).ok())?
 }
 
 fn version<'a>(lock: &'a str, part: &str) -> &'a str {

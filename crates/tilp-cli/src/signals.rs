@@ -14,8 +14,8 @@ impl Signals {
     pub fn listen() -> std::io::Result<Self> {
         let asked = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM] {
-            // Registered first, so that it acts only once the flag below is already set.
             let again = Arc::clone(&asked);
+            // SAFETY: an atomic swap and an immediate exit are all a signal handler may do.
             unsafe {
                 signal_hook::low_level::register(signal, move || {
                     if again.swap(signal as usize, Ordering::SeqCst) == signal as usize {

@@ -33,13 +33,20 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
             output::print(&result(&summary, &spec, &path, arguments.format))
         }
         Ended::Interrupted(round) => {
-            let (path, total) = (path.display(), spec.scenario.rounds());
+            let (path, total) = (quoted(&path), spec.scenario.rounds());
             let message = format!(
                 "stopped after round {round} of {total}; go on with: tilp run --resume {path}"
             );
             Err(Failure::signal(signals.asked().unwrap_or(2), message))
         }
     }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "-_+./".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// What cannot be written before the first round, or does not fit, is bad input.

@@ -35,7 +35,7 @@ fn signalled(signal: &str, folder: &Path, name: &str) -> Output {
 /// On a busy machine the run may be over before the signal comes: then it is tried anew.
 fn interrupted(signal: &str, folder: &Path) -> (Output, String) {
     for attempt in 0..20 {
-        let name = format!("attempt-{attempt}");
+        let name = format!("attempt {attempt}");
         let output = signalled(signal, folder, &name);
         if !output.status.success() {
             return (output, name);
@@ -51,7 +51,7 @@ fn stops_and_goes_on(signal: &str, code: i32) {
     assert_eq!(text(&output.stdout), "");
     let said = text(&output.stderr);
     assert!(said.starts_with("stopped after round "), "{said}");
-    assert!(said.ends_with(&format!("go on with: tilp run --resume {name}\n")), "{said}");
+    assert!(said.ends_with(&format!("go on with: tilp run --resume '{name}'\n")), "{said}");
     assert_eq!(said.lines().count(), 1);
     let folder = scratch.path().join(&name);
     assert!(folder.join("checkpoint/state.safetensors").is_file());
