@@ -184,7 +184,8 @@ impl RunFolder {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(EVENTS) && name != new {
+            // What a kill left half written is hidden, and its name never comes again.
+            if name.trim_start_matches('.').starts_with(EVENTS) && name != new {
                 let path = entry.path();
                 fs::remove_file(&path).map_err(RecordError::io("remove", &path))?;
             }

@@ -1,6 +1,6 @@
-use super::super::{History, fingerprint};
 use super::*;
 use crate::record::fixture::{Scratch, evaluation, history, identity};
+use crate::record::{History, fingerprint};
 use crate::snapshot::{Persist, Snapshot};
 
 fn checkpoint(history: &History) -> Checkpoint {
@@ -85,7 +85,7 @@ fn a_resumed_run_writes_the_same_bytes_as_one_never_stopped() {
     let found = resumed.read_checkpoint(&identity()).unwrap();
     let mut rows = History::default();
     rows.restore(&found.state).unwrap();
-    (found.round + 1..=6).for_each(|round| rows.push(&super::super::fixture::record(round)));
+    (found.round + 1..=6).for_each(|round| rows.push(&crate::record::fixture::record(round)));
     resumed.write(&end(&rows, 9.0)).unwrap();
     assert_eq!(fingerprint(resumed.path()).unwrap(), fingerprint(whole.path()).unwrap());
     assert_eq!(names(resumed.path()).iter().filter(|n| n.starts_with(EVENTS)).count(), 1);

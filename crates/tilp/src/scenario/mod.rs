@@ -29,7 +29,14 @@ impl Scenario {
     pub fn load(name: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
         let loaded = load::load(name, overrides)?;
         check::check(&loaded)?;
-        let Loaded { raw, place, folder } = loaded;
+        let Loaded { mut raw, place, folder } = loaded;
+        // The resolved scenario stands in a run folder: its files must be found from there too.
+        for path in [&mut raw.cell.trace, &mut raw.model.base] {
+            if !path.is_empty() && path != "builtin" {
+                let absolute = std::path::absolute(folder.join(&*path));
+                *path = absolute.map_or(std::mem::take(path), |path| path.display().to_string());
+            }
+        }
         Ok(Self { raw, place, folder })
     }
 

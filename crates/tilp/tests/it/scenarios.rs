@@ -205,3 +205,15 @@ fn a_method_is_found_by_its_name_only() {
     let said = method("Random").unwrap_err().to_string();
     assert!(said.contains("method = Random, expected one of splitfed, random"), "{said}");
 }
+
+/// A built-in scenario is frozen: its hash stands in the docs with everything measured on it.
+#[test]
+fn the_built_in_scenarios_are_those_that_the_docs_were_measured_on() {
+    let docs = include_str!("../../../../docs/scenario.md");
+    for (name, _) in tilp::scenario::BUILTIN {
+        let scenario = tilp::scenario::Scenario::load(name, &[]).unwrap();
+        let (version, hash) = (scenario.version(), scenario.hash());
+        let row = format!("| {name} | {version} | `{hash}` |");
+        assert!(docs.contains(&row), "docs/scenario.md has no row {row}");
+    }
+}

@@ -171,7 +171,9 @@ fn every_equation_has_its_home_and_a_test() {
             "{label}: `{item}` does not follow the mark in {path}"
         );
         let test = format!("fn eq_{}_", label.replace('-', "_").to_lowercase());
-        assert!(files.iter().any(|(_, _, text)| text.contains(&test)), "{label}: no test {test}");
+        let worlds = include_str!("worlds.rs");
+        let found = files.iter().any(|(_, _, text)| text.contains(&test)) || worlds.contains(&test);
+        assert!(found, "{label}: no test {test}");
     }
 }
 
