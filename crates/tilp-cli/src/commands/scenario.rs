@@ -128,6 +128,18 @@ fn as_text(scenario: &Loaded, health: &Health) -> String {
     line("reachable (q = 0.9, a tenth of the band, median fade)", regime.reachable);
     line("rounds too crowded for all who could make it alone", regime.crowded);
     line("terminals that cannot hold the deepest cut", regime.short_of_memory);
+    text += "cut  activation up  compressed most  work        copy       memory\n";
+    for one in &health.cuts {
+        text += &format!(
+            "{:3}  {:9.1} KB   {:9.1} KB    {:6.1} MFLOP {:7.1} KB {:8.2} MB\n",
+            one.cut,
+            one.up.0 as f64 / 1e3,
+            one.up_least.0 as f64 / 1e3,
+            one.work.0 / 1e6,
+            one.copy.0 as f64 / 1e3,
+            one.memory.0 as f64 / 1e6,
+        );
+    }
     text
 }
 

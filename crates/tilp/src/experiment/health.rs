@@ -11,7 +11,8 @@ use crate::split::central::{Rule, Trainer};
 use crate::split::data::Dataset;
 use crate::split::model::Weights;
 use crate::tasks::{ACTION, Family, Robot, Workcell, expert};
-use crate::world::Cell;
+use crate::units::{Bytes, Operations};
+use crate::world::{Cell, Radio};
 
 /// Measured criteria of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,25 @@ pub struct Health {
     pub regime: Regime,
     /// Samples in all data sets.
     pub n_samples: usize,
+    /// What each admissible cut costs a terminal.
+    pub cuts: Vec<CutSizes>,
+}
+
+/// What a cut costs a terminal in one round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CutSizes {
+    /// The terminal runs layers 1..=cut.
+    pub cut: usize,
+    /// Activation message, uncompressed.
+    pub up: Bytes,
+    /// Activation message at the largest compression.
+    pub up_least: Bytes,
+    /// Operations of forward and backward pass.
+    pub work: Operations,
+    /// Its front layers, to fetch or to deliver.
+    pub copy: Bytes,
+    /// Memory while it trains.
+    pub memory: Bytes,
 }
 
 /// Episodes per terminal for expert and random robot.
@@ -58,7 +78,20 @@ pub fn health(
         centralised: trained.map(|weights| measure(&weights)),
         n_samples: data.len(),
         regime: regime(&world, 300),
+        cuts: world.radio.limits.cuts.iter().map(|&cut| sizes(&world.radio, cut)).collect(),
     })
+}
+
+fn sizes(radio: &Radio, cut: usize) -> CutSizes {
+    let job = |q| radio.accounting.training(&radio.profile, cut, q, 0, cut);
+    CutSizes {
+        cut,
+        up: job(0.0).up,
+        up_least: job(radio.limits.compression).up,
+        work: job(0.0).work,
+        copy: job(0.0).sync_up,
+        memory: radio.profile.memory(cut),
+    }
 }
 
 fn union(world: &Cell) -> Dataset {

@@ -5,7 +5,7 @@ mod pretrain;
 mod regime;
 mod single;
 
-pub use health::{Health, health};
+pub use health::{CutSizes, Health, health};
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
 pub use single::{Ended, RunError, RunSpec, Watcher, run_single};

@@ -153,7 +153,8 @@ pub fn assemble(
     };
     let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
     let noise = raw.hardware.measurement_noise;
-    let world = Cell::new(radio, engine, fleet, rates(raw), every, noise, seed.named("world"));
+    let world =
+        Cell::new(radio, engine, fleet, rates(raw, method), every, noise, seed.named("world"));
     let allocator = (method.build)(problem, knobs(raw), seed.named("allocator"));
     Ok(Parts { world, allocator, limits })
 }
@@ -220,13 +221,14 @@ fn hardware_range(raw: &raw::Raw) -> HardwareRange {
     }
 }
 
-fn rates(raw: &raw::Raw) -> RateSchedule {
+fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
     let learning = &raw.learning;
+    let (server, terminal) = match raw.methods.rates.get(method.name) {
+        Some(own) => (own.server_rate, own.terminal_rate),
+        None => (learning.server_rate, learning.terminal_rate),
+    };
     RateSchedule {
-        start: Rates {
-            server: learning.server_rate as f32,
-            terminal: learning.terminal_rate as f32,
-        },
+        start: Rates { server: server as f32, terminal: terminal as f32 },
         final_share: learning.final_rate_share,
         rounds: raw.rounds,
     }

@@ -125,7 +125,22 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let most = raw.limits.compression;
     checker.between("methods.reference.compression", reference.compression, 0.0, most)?;
     checker.between("methods.reference.margin", reference.margin, 0.01, 1.0)?;
-    checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)
+    checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)?;
+    for (name, rates) in &raw.methods.rates {
+        if !methods_known().any(|known| known == name) {
+            let known: Vec<&str> = methods_known().collect();
+            let expected = format!("one of {}", known.join(", "));
+            return Err(checker.wrong("methods.rates", name, &expected));
+        }
+        let field = |rate: &str| format!("methods.rates.{name}.{rate}");
+        checker.between(&field("server_rate"), rates.server_rate, 0.0, 100.0)?;
+        checker.between(&field("terminal_rate"), rates.terminal_rate, 0.0, 100.0)?;
+    }
+    Ok(())
+}
+
+fn methods_known() -> impl Iterator<Item = &'static str> {
+    super::methods().iter().map(|method| method.name)
 }
 
 struct Checker<'a> {

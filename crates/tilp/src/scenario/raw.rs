@@ -3,6 +3,8 @@
 //! Nothing that changes a result has a default in code; a file may instead name a scenario it
 //! `extends`. Units stand in the field names.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -323,6 +325,18 @@ pub struct Methods {
     pub cut: usize,
     /// The reference methods `random`, `greedy` and `deficit`.
     pub reference: Reference,
+    /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
+    pub rates: BTreeMap<String, MethodRates>,
+}
+
+/// Learning rates of one method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MethodRates {
+    /// Learning rate of the server side.
+    pub server_rate: f64,
+    /// Learning rate of the terminal side.
+    pub terminal_rate: f64,
 }
 
 /// Knobs of the reference methods `random`, `greedy` and `deficit`.
