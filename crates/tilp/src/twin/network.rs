@@ -36,9 +36,6 @@ pub struct NetworkOptions {
     pub drift: f64,
     /// Standard deviation of the log-normal measurement error.
     pub measurement: f64,
-    /// Correlation between the errors of a delay and of its computation part, which one clock
-    /// measures.
-    pub shared: f64,
 }
 
 impl Default for NetworkOptions {
@@ -50,7 +47,6 @@ impl Default for NetworkOptions {
             radio: Prior { sd: 0.03, limit: 0.2 },
             drift: 0.001,
             measurement: 0.05,
-            shared: 0.9,
         }
     }
 }
@@ -182,7 +178,7 @@ impl NetworkTwin {
     }
 
     /// Hardware as bad as `z` standard deviations of noise and speed together: slow and noisy at
-    /// once, since one clock error has taught both.
+    /// once, since one clock may have taught both wrong.
     #[inline]
     pub fn doubtful_hardware(&self, n: usize, z: f64) -> Hardware {
         let (belief, nominal) = (&self.beliefs[n], &self.nominal[n]);
@@ -254,6 +250,7 @@ impl NetworkTwin {
     pub fn calibrate(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         self.keep_track(n, exchange, seen);
         self.learn_speed(n, exchange, seen);
+        self.refresh(n);
         self.learn_noise(n, exchange, seen);
         self.refresh(n);
         self.learn_energy(n, exchange, seen);
@@ -308,30 +305,38 @@ impl NetworkTwin {
         belief.variance *= 1.0 - gain;
     }
 
-    /// Time on the air is bits over a rate that falls with the noise; linearised anew at each
-    /// correction of the same measurement.
+    /// A delay is computation and bits over a rate that falls with the noise; linearised anew at
+    /// each correction by the same reading. The whole delay is read, not its difference to the
+    /// computation, which is a bad reading where computation dominates and the errors differ.
     fn learn_noise(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
-        let on_air = seen.delay.0 - seen.computation.0;
-        let is_cut = seen.late && seen.computation > self.closes * 0.8;
-        let prior = self.beliefs[n].noise;
-        let (_, slope) = self.log_air(n, exchange, prior.mean);
-        if !is_positive(on_air) || is_cut || !is_positive(slope) {
+        let mut before = self.beliefs[n].noise;
+        let (likely, slope, doubt) = self.log_delay(n, exchange, before.mean);
+        if !is_positive(seen.delay.0) || !likely.is_finite() || !is_positive(slope) {
             return;
         }
-        let noise = self.air_noise(seen.delay.0, seen.computation.0, on_air);
-        let mut before = prior;
-        let first = on_air.ln() - self.log_air(n, exchange, prior.mean).0;
-        before.admit(first, slope, noise);
-        let mut mean = before.mean;
-        let mut variance = before.variance;
+        let noise = self.options.measurement * self.options.measurement + doubt;
+        before.admit(seen.delay.0.ln() - likely, slope, noise);
+        let Belief { mut mean, mut variance } = before;
         for _ in 0..4 {
-            let (likely, slope) = self.log_air(n, exchange, mean);
+            let (likely, slope, doubt) = self.log_delay(n, exchange, mean);
+            let noise = self.options.measurement * self.options.measurement + doubt;
             let gain = before.variance * slope / (slope * slope * before.variance + noise);
-            let innovation = on_air.ln() - likely - slope * (before.mean - mean);
+            let innovation = seen.delay.0.ln() - likely - slope * (before.mean - mean);
             mean = before.mean + gain * innovation;
             variance = (1.0 - gain * slope) * before.variance;
         }
         self.beliefs[n].noise = Belief { mean, variance };
+    }
+
+    /// If the noise factor is this: the logarithm of the delay, its derivative by that factor, and
+    /// the variance that the doubt about the speed gives it.
+    fn log_delay(&self, n: usize, exchange: &Exchange, log_factor: f64) -> (f64, f64, f64) {
+        let computation = self.predict(n, exchange).computation.0;
+        let (log_air, slope) = self.log_air(n, exchange, log_factor);
+        let delay = computation + log_air.exp();
+        let computing = computation / delay;
+        let doubt = computing * computing * self.beliefs[n].speed.variance;
+        (delay.ln(), slope * log_air.exp() / delay, doubt)
     }
 
     /// Logarithm of the time on the air if the noise factor is this, and its derivative.
@@ -345,13 +350,6 @@ impl NetworkTwin {
         };
         let slope = (at(log_factor + STEP) - at(log_factor - STEP)) / (2.0 * STEP);
         (at(log_factor), slope)
-    }
-
-    /// Variance of the logarithm of a measured time on the air, the difference of two readings.
-    fn air_noise(&self, delay: f64, computation: f64, on_air: f64) -> f64 {
-        let NetworkOptions { measurement, shared, .. } = self.options;
-        let unshared = 2.0 * (1.0 - shared) * delay * computation;
-        measurement * measurement * (1.0 + unshared / (on_air * on_air))
     }
 
     /// Energy until the round closes, and the standard deviation of its logarithm.

@@ -79,7 +79,7 @@ struct Around {
 pub struct TaskTwin {
     options: TaskOptions,
     shares: Vec<f64>,
-    /// Log-loss at which the level of each curve is read; none before a loss is known.
+    /// Log-loss at which the level of each curve is read, that of a loss of 1 before one is known.
     centres: Vec<Option<f64>>,
     curves: Vec<Curve>,
     pairs: Vec<Vec<Pair>>,
@@ -269,7 +269,7 @@ impl TaskTwin {
     /// How far a loss lies below the centre of the group's curve, in logarithms.
     #[inline]
     fn depth(&self, group: usize, loss: f64) -> f64 {
-        self.centres[group].map_or(0.0, |centre| centre - loss.max(1e-300).ln())
+        self.centres[group].unwrap_or(0.0) - loss.max(1e-300).ln()
     }
 
     #[inline]
