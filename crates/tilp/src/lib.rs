@@ -12,6 +12,7 @@ pub mod scenario;
 pub mod snapshot;
 pub mod split;
 pub mod tasks;
+pub mod twin;
 pub mod units;
 pub mod wireless;
 pub mod world;

@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("cost", &["split", "units", "wireless"]),
     // Never `world`: a method knows only what was observed.
     ("allocate", &["cost", "rng", "round", "snapshot", "units", "wireless"]),
+    ("twin", &["cost", "round", "rng", "snapshot", "split", "units", "wireless"]),
     ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),
     ("record", &["round", "run", "snapshot", "units"]),
 ];
