@@ -19,6 +19,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // Never `world`: a method knows only what was observed.
     ("allocate", &["cost", "rng", "round", "snapshot", "units", "wireless"]),
     ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),
+    ("search", &["rng"]),
+    ("rl", &["nn", "rng", "snapshot"]),
     ("record", &["round", "run", "snapshot", "units"]),
 ];
 
