@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::distribution::{Distribution, Law};
 use super::elites::{Elites, Refit, refit};
 use super::fast::{Bits, LANES, Lanes};
-use super::sample::{Cell, Choice, draw};
+use super::sample::{Cell, Choice, draw, mutate};
 use super::score::{Candidates, Score};
 use crate::rng::Seed;
 
@@ -21,12 +21,17 @@ pub struct Cem {
     pub elites: usize,
     /// Iterations, unless stopped before.
     pub iterations: usize,
+    /// Iterations after which the distribution starts afresh while the best is kept; 0 for never.
+    /// For problems so small that a search settles long before its time is up.
+    pub restart_every: usize,
     /// Elites that compete again in the next iteration.
     pub kept: usize,
     /// Elites that are moved one step ahead and scored again in the next plan.
     pub remembered: usize,
     /// Candidates of every iteration that come from the actor instead of the fitted distribution.
     pub proposals: usize,
+    /// Candidates of every iteration that are mutants of the best so far.
+    pub mutants: usize,
     /// Whether the most likely sequence is one of the candidates.
     pub mode: bool,
     /// Correlation of the noise of neighbouring steps.
@@ -44,9 +49,11 @@ impl Cem {
             samples,
             elites,
             iterations,
+            restart_every: 0,
             kept: 0,
             remembered: 0,
             proposals: 0,
+            mutants: 0,
             mode: false,
             correlation: 0.0,
             refit,
@@ -55,16 +62,13 @@ impl Cem {
 
     /// The method with what makes few samples go far.
     pub fn improved(samples: usize, elites: usize, iterations: usize) -> Self {
-        let refit = Refit {
-            smoothing: 0.1,
-            deviation_floor: 0.05,
-            category_floor: 0.005,
-            flag_floor: 0.01,
-        };
+        let refit =
+            Refit { smoothing: 0.1, deviation_floor: 0.05, category_floor: 0.01, flag_floor: 0.02 };
         Self {
-            kept: elites.div_ceil(2),
+            kept: elites / 8,
             remembered: elites.min(LANES),
             proposals: if samples < 8 * LANES { 0 } else { LANES },
+            mutants: if samples < 8 * LANES { 0 } else { LANES },
             mode: true,
             correlation: 0.7,
             refit,
@@ -139,6 +143,8 @@ struct Seats {
     /// Candidates of the last fitted group and of the last group.
     fitted: usize,
     samples: usize,
+    /// Groups from here on to the proposals are mutants, as soon as there is a parent.
+    first_mutant: usize,
 }
 
 impl Seats {
@@ -147,7 +153,8 @@ impl Seats {
         let fitted = cem.samples - proposals;
         let first_proposal = fitted.div_ceil(LANES);
         let n_groups = first_proposal + proposals.div_ceil(LANES);
-        Self { n_groups, first_proposal, fitted, samples: cem.samples }
+        let first_mutant = first_proposal - (cem.mutants / LANES).min(first_proposal - 1);
+        Self { n_groups, first_proposal, fitted, samples: cem.samples, first_mutant }
     }
 
     /// Candidates that count in a group.
@@ -176,16 +183,23 @@ impl Planner {
         self.prepare(cem, &seats, fitted.laws.len());
         let mut iterations = 0;
         while iterations < cem.iterations.max(1) && (iterations == 0 || !should_stop()) {
+            if iterations > 0 && cem.restart_every > 0 && iterations % cem.restart_every == 0 {
+                fitted.clone_from(start.distribution);
+                self.elites.scores_mut().clear();
+            }
             let guesses = if iterations == 0 { self.memory.len() } else { 0 };
             self.evaluate(cem, &seats, start, &fitted, iterations, guesses, score);
             self.select(cem, &seats);
             self.fit(cem, &mut fitted);
-            self.remember_best();
+            self.remember_best(&seats);
             iterations += 1;
         }
         let found = self.conclude(start.distribution, fitted, iterations);
         std::mem::swap(&mut self.memory, &mut self.elites);
         let remembered = cem.remembered.min(self.memory.len());
+        if remembered > 0 {
+            self.memory.replace(0, &self.best);
+        }
         self.memory.shift(remembered, start.distribution.n_terminals);
         found
     }
@@ -222,13 +236,17 @@ impl Planner {
         self.best_score = f32::NEG_INFINITY;
     }
 
-    fn remember_best(&mut self) {
-        if let Some(score) = self.elites.scores().first().filter(|score| **score > self.best_score)
-        {
-            self.best_score = *score;
-            self.best.clear();
-            let cells = 0..self.elites.n_cells();
-            self.best.extend(cells.map(|cell| self.elites.at(cell, 0).0.choice(0)));
+    /// Remembers the best candidate of all, mutants included.
+    fn remember_best(&mut self, seats: &Seats) {
+        for (index, group) in self.groups.iter().enumerate() {
+            for lane in 0..seats.taken(index) {
+                let score = rank(group.scores[lane]);
+                if score > self.best_score {
+                    self.best_score = score;
+                    self.best.clear();
+                    self.best.extend(group.cells.iter().map(|cell| cell.choice(lane)));
+                }
+            }
         }
     }
 
@@ -245,14 +263,27 @@ impl Planner {
         score: &Score<'_>,
     ) {
         let (memory, seed) = (&self.memory, start.seed.at(iteration as u64));
+        let parent = &self.best[..];
         let guesses = guesses.min(seats.fitted.saturating_sub(1));
         self.groups.par_iter_mut().enumerate().for_each(|(index, group)| {
             let is_fitted = index < seats.first_proposal;
-            let from = if is_fitted { fitted } else { start.actor.unwrap_or(fitted) };
+            let is_mutant = is_fitted && index >= seats.first_mutant && !parent.is_empty();
+            // Every other group of mutants tries what the start would do, step by step, however
+            // narrow the distribution has become.
+            let is_wide = is_mutant && (index - seats.first_mutant) % 2 == 0;
+            let from = match (is_fitted, is_wide) {
+                (false, _) => start.actor.unwrap_or(fitted),
+                (true, true) => start.distribution,
+                (true, false) => fitted,
+            };
             let mut bits = Bits::new(seed.at(index as u64));
             let (n_terminals, n_categories) = (from.n_terminals, from.n_categories);
             let cells = &mut group.cells;
-            draw(cells, &from.laws, n_terminals, n_categories, &mut bits, cem.correlation);
+            let correlation = if is_wide { 0.0 } else { cem.correlation };
+            draw(cells, &from.laws, n_terminals, n_categories, &mut bits, correlation);
+            if is_mutant {
+                mutate(cells, parent, n_terminals, &mut bits);
+            }
             for guess in (index * LANES..guesses).take(if is_fitted { LANES } else { 0 }) {
                 for (at, cell) in cells.iter_mut().enumerate() {
                     let (source, lane) = memory.at(at, guess);
@@ -270,7 +301,12 @@ impl Planner {
     /// Ranks the new candidates and the kept elites, and gathers the best as the new elites.
     fn select(&mut self, cem: &Cem, seats: &Seats) {
         self.ranking.clear();
+        let mutants =
+            if self.best.is_empty() { 0..0 } else { seats.first_mutant..seats.first_proposal };
         for (index, group) in self.groups.iter().enumerate() {
+            if mutants.contains(&index) {
+                continue;
+            }
             for lane in 0..seats.taken(index) {
                 self.ranking.push((rank(group.scores[lane]), (index * LANES + lane) as u32));
             }

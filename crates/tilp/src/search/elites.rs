@@ -96,12 +96,17 @@ impl Elites {
         if elite == self.n_blocks * LANES {
             self.widen(sequence.len());
         }
+        self.scores.push(f32::NAN);
+        self.replace(elite, sequence);
+    }
+
+    /// Puts a sequence in the place of an elite.
+    pub(super) fn replace(&mut self, elite: usize, sequence: &[Choice]) {
         assert_eq!(self.n_cells(), sequence.len(), "sequences of one length");
         for (cell, choice) in sequence.iter().enumerate() {
             let at = cell * self.n_blocks + elite / LANES;
             self.cells[at].set(elite % LANES, choice);
         }
-        self.scores.push(f32::NAN);
     }
 
     fn widen(&mut self, n_cells: usize) {

@@ -166,6 +166,61 @@ fn fill(cell: &mut Cell, law: &Law, n_categories: usize, trail: &Trail) {
     }
 }
 
+vectorised! {
+    /// Turns a group that was drawn into mutants of one sequence: every part of every action is
+    /// taken from `parent` but with the chance of its lane, between one part in the whole sequence
+    /// (first lane) and half of all parts (last lane). In the odd lanes a part that is changed
+    /// for a terminal is changed at all steps.
+    pub fn mutate(cells: &mut [Cell], parent: &[Choice], n_terminals: usize, bits: &mut Bits) {
+        let n_steps = cells.len() / n_terminals;
+        let chance = chances(cells.len() * PARTS, n_steps);
+        for terminal in 0..n_terminals {
+            let mut fate = [[0.0; LANES]; PARTS + 1];
+            for step in 0..n_steps {
+                for pair in fate.chunks_exact_mut(2) {
+                    let (low, high) = halves(bits.next());
+                    for lane in 0..LANES {
+                        let holds = step > 0 && lane % 2 == 1;
+                        pair[0][lane] = if holds { pair[0][lane] } else { low[lane] };
+                        pair[1][lane] = if holds { pair[1][lane] } else { high[lane] };
+                    }
+                }
+                let at = step * n_terminals + terminal;
+                inherit(&mut cells[at], &parent[at], &fate, &chance);
+            }
+        }
+    }
+}
+
+/// Parts of an action.
+const PARTS: usize = REALS + 2;
+
+fn chances(n_parts: usize, n_steps: usize) -> Lanes {
+    std::array::from_fn(|lane| {
+        let changed = (0.5 * n_parts as f32).max(1.0).powf(lane as f32 / (LANES - 1) as f32);
+        // A change of all steps at once counts as one.
+        let held = if lane % 2 == 1 { n_steps as f32 } else { 1.0 };
+        (changed * held / n_parts as f32).min(0.7)
+    })
+}
+
+#[inline(always)]
+fn inherit(cell: &mut Cell, parent: &Choice, fate: &[Lanes; PARTS + 1], chance: &Lanes) {
+    let category = parent.category as f32;
+    let flag = if parent.flag { 1.0 } else { 0.0 };
+    for lane in 0..LANES {
+        for real in 0..REALS {
+            let drawn = cell.reals[real][lane];
+            let changed = fate[real][lane] < chance[lane];
+            cell.reals[real][lane] = if changed { drawn } else { parent.reals[real] };
+        }
+        let changed = fate[REALS][lane] < chance[lane];
+        cell.category[lane] = if changed { cell.category[lane] } else { category };
+        let changed = fate[REALS + 1][lane] < chance[lane];
+        cell.flag[lane] = if changed { cell.flag[lane] } else { flag };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +286,25 @@ mod tests {
                 assert!((found - correlation).abs() < 0.04, "{found} instead of {correlation}");
             }
         }
+    }
+
+    #[test]
+    fn mutants_differ_from_their_parent_in_few_parts() {
+        let parent = vec![Choice { reals: [0.1, 0.2, 0.3], category: 7, flag: true }; 800];
+        let law = Law { flag: 0.0, ..Law::vague(5) };
+        let mut cells = vec![Cell::ZERO; 800];
+        let mut changed = [0usize; LANES];
+        for group in 0..20 {
+            let mut bits = Bits::new(Seed::new(1).at(group));
+            draw(&mut cells, &[law; 800], 50, 5, &mut bits, 0.5);
+            mutate(&mut cells, &parent, 50, &mut bits);
+            for (lane, count) in changed.iter_mut().enumerate() {
+                let choices = cells.iter().map(|cell| cell.choice(lane));
+                *count += choices.filter(|choice| choice.category != 7).count();
+            }
+        }
+        assert!(changed[0] < 20 && changed[14] > 20 * 150 && changed[14] < 20 * 350, "{changed:?}");
+        assert!(changed.iter().step_by(2).is_sorted(), "{changed:?}");
     }
 
     #[test]
