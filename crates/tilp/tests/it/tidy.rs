@@ -20,6 +20,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("allocate", &["cost", "rng", "round", "snapshot", "units", "wireless"]),
     ("twin", &["cost", "round", "rng", "snapshot", "split", "units", "wireless"]),
     ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),
+    ("search", &["rng"]),
+    ("rl", &["nn", "rng", "snapshot"]),
     ("record", &["round", "run", "snapshot", "units"]),
 ];
 
