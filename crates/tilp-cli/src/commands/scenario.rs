@@ -23,7 +23,10 @@ pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
         ScenarioVerb::Check { file } => {
             let scenario = Loaded::load(&file, &[]).map_err(Failure::input)?;
             let (name, version, hash) = (scenario.name(), scenario.version(), scenario.hash());
-            output::print(&format!("{file} is sound: {name} version {version}\nhash {hash}"))
+            let problem = scenario.problem_hash();
+            output::print(&format!(
+                "{file} is sound: {name} version {version}\nhash {hash}\nhash without methods {problem}"
+            ))
         }
         ScenarioVerb::Schema => {
             let text = serde_json::to_string_pretty(&Loaded::schema());
@@ -105,8 +108,9 @@ fn as_json(health: &Health) -> String {
 }
 
 fn as_text(scenario: &Loaded, health: &Health) -> String {
-    let (name, version, hash) = (scenario.name(), scenario.version(), scenario.hash());
-    let mut text = format!("{name} version {version}, hash {hash}\n");
+    let (name, version) = (scenario.name(), scenario.version());
+    let hash = scenario.problem_hash();
+    let mut text = format!("{name} version {version}, hash of the problem {hash}\n");
     text += &format!("{} samples in all data sets\n", health.n_samples);
     let mut line = |what: &str, value: f64| text += &format!("{what:52} {:5.1} %\n", 100.0 * value);
     line("expert, all tasks", rate(health.expert_total()));

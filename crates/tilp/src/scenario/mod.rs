@@ -67,12 +67,23 @@ impl Scenario {
 
     /// SHA-256 of the complete scenario, in hexadecimal.
     pub fn hash(&self) -> String {
-        let digest = Sha256::digest(self.to_toml().as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(&self.to_toml())
+    }
+
+    /// SHA-256 of the problem alone: the scenario without the knobs of the methods. This is what
+    /// is frozen while methods are added and tuned.
+    pub fn problem_hash(&self) -> String {
+        let mut table = toml::Table::try_from(&self.raw).expect("a checked scenario is plain data");
+        table.remove("methods");
+        hexadecimal(&table.to_string())
     }
 
     /// JSON schema of a complete scenario.
     pub fn schema() -> serde_json::Value {
         schemars::schema_for!(Raw).to_value()
     }
+}
+
+fn hexadecimal(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

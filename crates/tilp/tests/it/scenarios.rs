@@ -212,7 +212,7 @@ fn the_built_in_scenarios_are_those_that_the_docs_were_measured_on() {
     let docs = include_str!("../../../../docs/scenario.md");
     for (name, _) in tilp::scenario::BUILTIN {
         let scenario = tilp::scenario::Scenario::load(name, &[]).unwrap();
-        let (version, hash) = (scenario.version(), scenario.hash());
+        let (version, hash) = (scenario.version(), scenario.problem_hash());
         let row = format!("| {name} | {version} | `{hash}` |");
         assert!(docs.contains(&row), "docs/scenario.md has no row {row}");
     }
