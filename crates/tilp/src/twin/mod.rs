@@ -153,6 +153,11 @@ impl Twin {
         &self.nominal
     }
 
+    /// What the communication reward is measured against.
+    pub fn scale(&self) -> &Scale {
+        &self.scale
+    }
+
     /// Assumptions and switches.
     pub fn options(&self) -> &TwinOptions {
         &self.options
