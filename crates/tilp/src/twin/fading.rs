@@ -85,9 +85,9 @@ impl FadingAhead {
 
 #[cfg(test)]
 mod tests {
-    use super::super::normal;
     use super::*;
     use crate::rng::Seed;
+    use crate::twin::normal;
     use crate::wireless::{Complex, autoregressive_step};
     use rand_distr::{Distribution, StandardNormal};
 

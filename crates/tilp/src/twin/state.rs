@@ -291,7 +291,7 @@ impl Twin {
     /// Losses after the round, and the success they promise.
     fn step_learning(&self, state: &mut TwinState, tally: &Tally, prediction: &mut StepPrediction) {
         for (group, loss) in state.loss.iter_mut().enumerate() {
-            let after = *loss * (-self.training.predict(tally, group)).exp();
+            let after = *loss * (-self.training.predict(tally, group, *loss)).exp();
             prediction.loss_decrease += self.shares[group] * (*loss - after);
             *loss = after;
         }

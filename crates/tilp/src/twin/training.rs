@@ -1,7 +1,7 @@
 //! The training sub-twin: how much a round lowers the loss of each task group.
 //!
-//! The law is local: in one round the logarithm of a group's loss falls by a rate that is linear
-//! in a few features of who takes part ([`Tally`]). Its weights are refitted every aggregation on
+//! In one round the logarithm of a group's loss falls by a rate that is linear in a few features
+//! of who takes part ([`Tally`]) and shrinks with a power of the loss itself. The weights are refitted every aggregation on
 //! a sliding window of reported losses, by ridge regression toward a prior, inside bounds. A
 //! terminal is compared only with itself, on the features summed up between its reports, so that
 //! it does not matter that terminals differ in the level of their losses. The level of each
@@ -20,10 +20,12 @@ pub const N_SHARED: usize = 6;
 /// Assumptions of the training sub-twin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingOptions {
-    /// Rate of a round in which only the group's own terminals take part.
+    /// Rate, at the first loss known, of a round in which only other groups' terminals take part.
+    pub any: f64,
+    /// What is added if only the group's own terminals take part.
     pub own: f64,
-    /// Rate of a round in which only others take part.
-    pub other: f64,
+    /// The rate goes with this power of the loss relative to the first one known.
+    pub saturation: f64,
     /// Standard deviation of all weights before any data.
     pub spread: f64,
     /// Standard deviation between groups.
@@ -33,6 +35,8 @@ pub struct TrainingOptions {
     pub most: f64,
     /// Rounds of the sliding window.
     pub window: u64,
+    /// Rounds after which a report in the window weighs a third.
+    pub memory: f64,
     /// Standard deviation of the logarithm of a minibatch's loss, before any data.
     pub minibatch: f64,
     /// Standard deviation by which the level of a terminal drifts in a round.
@@ -42,14 +46,16 @@ pub struct TrainingOptions {
 impl Default for TrainingOptions {
     fn default() -> Self {
         Self {
-            own: 0.004,
-            other: 0.002,
-            spread: 0.01,
+            any: 0.015,
+            own: 0.005,
+            saturation: 1.5,
+            spread: 0.015,
             group_spread: 0.003,
             most: 0.1,
             window: 200,
+            memory: 60.0,
             minibatch: 0.2,
-            drift: 0.01,
+            drift: 0.02,
         }
     }
 }
@@ -104,7 +110,7 @@ impl Tally {
         self.push[part.group] += part.samples * part.push;
     }
 
-    /// What the rate of a group is linear in: share of its own samples, share of the others',
+    /// What the rate of a group is linear in: share of its own samples, that anybody takes part,
     /// excess push of its own gradients, scatter of a small round, compression noise, depth.
     #[inline]
     pub fn features(&self, group: usize) -> [f64; N_SHARED] {
@@ -113,14 +119,7 @@ impl Tally {
         }
         let share = 1.0 / self.samples;
         let own = self.own[group] * share;
-        [
-            own,
-            1.0 - own,
-            self.push[group] * share,
-            -1.0 / self.n,
-            -self.noise * share,
-            self.depth * share,
-        ]
+        [own, 1.0, self.push[group] * share, -1.0 / self.n, -self.noise * share, self.depth * share]
     }
 }
 
@@ -157,6 +156,8 @@ pub struct TrainingTwin {
     covariance: Vec<f64>,
     minibatch_variance: f64,
     levels: Vec<Option<Level>>,
+    /// First loss known of each group.
+    starts: Vec<Option<f64>>,
     sums: Vec<[f64; N_SHARED]>,
     reports: VecDeque<Report>,
     track: Track,
@@ -171,6 +172,7 @@ impl TrainingTwin {
             covariance: Vec::new(),
             minibatch_variance: options.minibatch * options.minibatch,
             levels: vec![None; groups.len()],
+            starts: vec![None; n_groups],
             sums: vec![[0.0; N_SHARED]; n_groups],
             reports: VecDeque::new(),
             track: Track::default(),
@@ -196,23 +198,34 @@ impl TrainingTwin {
         &self.track
     }
 
-    /// By how much the logarithm of a group's loss falls in a round.
+    /// By how much the logarithm of a group's loss falls in a round that finds it at `loss`.
     #[inline]
-    pub fn predict(&self, tally: &Tally, group: usize) -> f64 {
+    pub fn predict(&self, tally: &Tally, group: usize, loss: f64) -> f64 {
         let features = tally.features(group);
-        let shared: f64 = self.weights.iter().zip(&features).map(|(w, f)| w * f).sum();
-        let rate = shared + self.weights[N_SHARED + group] * features[0];
+        // Its own terminals never help a group less than those of others.
+        let own = (self.weights[0] + self.weights[N_SHARED + group]).max(0.0) * features[0];
+        let rest = self.weights[1..N_SHARED].iter().zip(&features[1..]);
+        let rate = own + rest.map(|(weight, feature)| weight * feature).sum::<f64>();
+        let rate = rate * self.saturation(group, loss);
         rate.clamp(-0.1 * self.options.most, self.options.most)
     }
 
     /// Standard deviation of that.
-    pub fn rate_sd(&self, tally: &Tally, group: usize) -> f64 {
+    pub fn rate_sd(&self, tally: &Tally, group: usize, loss: f64) -> f64 {
         let n = self.weights.len();
         let features = tally.features(group);
         let own = (N_SHARED + group, features[0]);
         let entries = || features.iter().copied().enumerate().chain([own]);
         let row = |i: usize| entries().map(|(j, x)| self.covariance[i * n + j] * x).sum::<f64>();
-        entries().map(|(i, x)| x * row(i)).sum::<f64>().max(0.0).sqrt()
+        let variance = entries().map(|(i, x)| x * row(i)).sum::<f64>();
+        variance.max(0.0).sqrt() * self.saturation(group, loss)
+    }
+
+    /// How much of the first rate is left at this loss.
+    #[inline]
+    fn saturation(&self, group: usize, loss: f64) -> f64 {
+        let share = self.starts[group].map_or(1.0, |start| loss / start);
+        share.clamp(0.0, 2.0).powf(self.options.saturation)
     }
 
     /// The loss of a group now: the mean of its terminals that were ever heard of; failing them
@@ -247,9 +260,12 @@ impl TrainingTwin {
             self.reports.pop_front();
         }
         for group in 0..self.n_groups {
-            let features = tally.features(group);
-            self.sums[group].iter_mut().zip(features).for_each(|(sum, f)| *sum += f);
-            let (rate, sd) = (self.predict(tally, group), self.rate_sd(tally, group));
+            let Some(loss) = self.loss(group) else { continue };
+            self.starts[group].get_or_insert(loss);
+            let (features, left) = (tally.features(group), self.saturation(group, loss));
+            self.sums[group].iter_mut().zip(features).for_each(|(sum, f)| *sum += left * f);
+            let rate = self.predict(tally, group, loss);
+            let sd = self.rate_sd(tally, group, loss);
             let drift = self.options.drift * self.options.drift + sd * sd;
             let members = self.levels.iter_mut().zip(&self.groups).filter(|(_, g)| **g == group);
             for level in members.filter_map(|(level, _)| level.as_mut()) {
@@ -299,15 +315,18 @@ impl TrainingTwin {
     /// Adds what the reports in the window say, each terminal about its own mean.
     fn add_window(&self, curvature: &mut [f64], pull: &mut [f64]) {
         let n = self.weights.len();
+        let newest = self.reports.back().map_or(0, |one| one.round);
+        let weight = |one: &Report| (-((newest - one.round) as f64) / self.options.memory).exp();
         let mut means = vec![([0.0; N_SHARED], 0.0, 0.0); self.groups.len()];
         for one in &self.reports {
             let (features, loss, count) = &mut means[one.terminal];
-            features.iter_mut().zip(one.features).for_each(|(sum, f)| *sum += f);
-            *loss += one.log_loss;
-            *count += 1.0;
+            let weight = weight(one);
+            features.iter_mut().zip(one.features).for_each(|(sum, f)| *sum += weight * f);
+            *loss += weight * one.log_loss;
+            *count += weight;
         }
-        let precision = 1.0 / self.minibatch_variance;
         for one in &self.reports {
+            let precision = weight(one) / self.minibatch_variance;
             let (features, loss, count) = &means[one.terminal];
             let own = N_SHARED + self.groups[one.terminal];
             let fall = loss / count - one.log_loss;
@@ -324,7 +343,7 @@ impl TrainingTwin {
 
     fn prior_weights(&self) -> Vec<f64> {
         let mut weights = vec![0.0; N_SHARED + self.n_groups];
-        (weights[0], weights[1]) = (self.options.own, self.options.other);
+        (weights[0], weights[1]) = (self.options.own, self.options.any);
         weights
     }
 
@@ -358,6 +377,8 @@ impl Persist for TrainingTwin {
         snapshot.put_f64("twin/training/track", vec![self.minibatch_variance, a, b, c, d]);
         let level = |one: &Option<Level>| one.map_or([f64::NAN; 2], |l| [l.mean, l.variance]);
         snapshot.put_f64("twin/training/levels", self.levels.iter().flat_map(level).collect());
+        let starts = self.starts.iter().map(|start| start.unwrap_or(f64::NAN)).collect();
+        snapshot.put_f64("twin/training/starts", starts);
         snapshot.put_f64("twin/training/sums", self.sums.concat());
         let numbers =
             self.reports.iter().flat_map(|one| std::iter::once(one.log_loss).chain(one.features));
@@ -377,6 +398,8 @@ impl Persist for TrainingTwin {
         let level =
             |&[mean, variance]: &[f64; 2]| (!mean.is_nan()).then_some(Level { mean, variance });
         self.levels = levels.as_chunks::<2>().0.iter().map(level).collect();
+        let starts = snapshot.f64("twin/training/starts", self.n_groups)?;
+        self.starts = starts.iter().map(|s| (!s.is_nan()).then_some(*s)).collect();
         let sums = snapshot.f64("twin/training/sums", N_SHARED * self.n_groups)?;
         self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
         let n_reports = snapshot.len_of("twin/training/whose") / 2;
