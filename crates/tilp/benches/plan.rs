@@ -109,24 +109,23 @@ fn run_plain(gains: &[f32], candidates: Candidates<'_>, stores: &mut [Lanes], sc
             }
         }
         for ((cell, gain_here), store) in cells.iter().zip(gains).zip(stores.iter_mut()) {
-            let (mut bits, mut work) = ([0.0; LANES], [0.0; LANES]);
-            for cut in 0..5 {
-                for lane in 0..LANES {
-                    let hit = cell.category[lane] == cut as f32;
-                    bits[lane] += if hit { BITS[cut] } else { 0.0 };
-                    work[lane] += if hit { WORK[cut] } else { 0.0 };
-                }
-            }
             for lane in 0..LANES {
                 let flag = cell.flag[lane];
+                // The table as a sum of its steps: selects of a single value stay vectors.
+                let (mut bits, mut work) = (BITS[0], WORK[0]);
+                for cut in 1..5 {
+                    let past = if cell.category[lane] >= cut as f32 { 1.0 } else { 0.0 };
+                    bits += past * (BITS[cut] - BITS[cut - 1]);
+                    work += past * (WORK[cut] - WORK[cut - 1]);
+                }
                 let share = cell.reals[0][lane] / shared[lane] + 1e-3;
                 let power = cell.reals[1][lane];
                 let rate = share * ln(1.0 + power * gain_here / share);
-                let sent = bits[lane] * (1.0 - 0.9 * cell.reals[2][lane]);
+                let sent = bits * (1.0 - 0.9 * cell.reals[2][lane]);
                 let air = sent / (rate + 1e-3);
-                let time = flag * (air + work[lane]);
+                let time = flag * (air + work);
                 delay[lane] = if time > delay[lane] { time } else { delay[lane] };
-                energy[lane] += flag * (power * air + work[lane]);
+                energy[lane] += flag * (power * air + work);
                 gain[lane] += flag * (1.0 - 0.5 * cell.reals[2][lane]) / (1.0 + store[lane]);
                 store[lane] += flag;
             }

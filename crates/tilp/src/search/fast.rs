@@ -91,6 +91,11 @@ fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
 pub fn exp2(x: f32) -> f32 {
     let x = if x < -126.0 { -126.0 } else { x };
     let x = if x > 126.0 { 126.0 } else { x };
+    exp2_within(x)
+}
+
+#[inline(always)]
+fn exp2_within(x: f32) -> f32 {
     let shifted = x + ROUND;
     let rest = x - (shifted - ROUND);
     let series = polynomial(
@@ -152,7 +157,7 @@ pub const BOUND: f32 = 4.0;
 pub fn squash(z: f32) -> f32 {
     let z = if z > BOUND { BOUND } else { z };
     let z = if z < -BOUND { -BOUND } else { z };
-    1.0 / (1.0 + exp2(z * (-2.0 * std::f32::consts::LOG2_E)))
+    1.0 / (1.0 + exp2_within(z * (-2.0 * std::f32::consts::LOG2_E)))
 }
 
 /// The inverse of [`squash`].
