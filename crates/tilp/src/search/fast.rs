@@ -57,7 +57,7 @@ impl Bits {
 
     /// The next word of every lane.
     #[inline(always)]
-    pub fn next(&mut self) -> [u32; LANES] {
+    pub fn words(&mut self) -> [u32; LANES] {
         let Self([a, b, c, d]) = self;
         let mut output = [0; LANES];
         for lane in 0..LANES {
@@ -95,7 +95,15 @@ pub fn exp2(x: f32) -> f32 {
     let rest = x - (shifted - ROUND);
     let series = polynomial(
         rest,
-        [1.0, 0.693_147_2, 0.240_226_5, 0.055_503_27, 0.009_618_026, 0.001_340_043, 1.546_973e-4],
+        [
+            1.0,
+            std::f32::consts::LN_2,
+            0.240_226_5,
+            0.055_503_27,
+            0.009_618_026,
+            0.001_340_043,
+            1.546_973e-4,
+        ],
     );
     let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
     series * f32::from_bits(exponent)
@@ -136,11 +144,11 @@ fn ln_by<const N: usize>(x: f32, series: [f32; N]) -> f32 {
 #[inline(always)]
 pub fn normal_pair(bits: u32) -> (f32, f32) {
     let uniform = ((bits >> 16) as f32 + 0.5) * (1.0 / 65536.0);
-    let log = [1.000_004_7, -0.499_903_62, 0.332_567_78, -0.253_978_32, 0.220_703, -0.143_383_13];
+    let log = [1.000_004_7, -0.499_903_62, 0.332_567_78, -0.253_978_3, 0.220_703, -0.143_383_13];
     let radius = (-2.0 * ln_by(uniform, log)).sqrt();
     let turn = ((bits & 0xffff) as f32 - 32767.5) * (1.0 / 65536.0);
     let s = turn * turn;
-    let sine = polynomial(s, [6.283_161, -41.336_832, 81.447_71, -74.909_42, 33.548_355]);
+    let sine = polynomial(s, [6.283_161, -41.336_83, 81.447_71, -74.909_42, 33.548_355]);
     let cosine = polynomial(s, [0.999_959, -19.730_942, 64.671_44, -82.390_81, 45.621_05]);
     (radius * turn * sine, radius * cosine)
 }
@@ -198,7 +206,7 @@ mod tests {
         let (mut sums, mut beyond, count) = ([0.0f64; 4], 0, 40_000 * LANES * 2);
         let mut cross = 0.0;
         for _ in 0..40_000 {
-            for word in bits.next() {
+            for word in bits.words() {
                 let (a, b) = normal_pair(word);
                 cross += f64::from(a) * f64::from(b);
                 for value in [f64::from(a), f64::from(b)] {
