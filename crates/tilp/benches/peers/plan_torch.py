@@ -2,7 +2,7 @@
 
     python plan_torch.py
 
-Prints `name = milliseconds` (medians) for one and two threads. Steps of the horizon are not looped
+Prints `name = milliseconds` (medians and least times) for one and two threads. Steps of the horizon are not looped
 over: what carries over from step to step is a cumulative sum.
 """
 
@@ -90,16 +90,16 @@ def plan(guided):
     return best
 
 
-def median(guided, calls=31):
+def report(name, guided, calls=31):
     times = []
     for _ in range(calls + 5):
         start = time.perf_counter()
         plan(guided)
         times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times[5:])
+    print(f"{name} = {statistics.median(times[5:]):.3f}\n{name}_least = {min(times[5:]):.3f}")
 
 
 for threads in (1, 2):
     torch.set_num_threads(threads)
-    print(f"torch_search_{threads} = {median(False):.3f}")
-    print(f"torch_search_actor_critic_{threads} = {median(True):.3f}")
+    report(f"torch_search_{threads}", False)
+    report(f"torch_search_actor_critic_{threads}", True)

@@ -15,6 +15,8 @@
 //!
 //! Arrays are feature-major like those of `nn`: feature, then terminal, then sample.
 
+#![allow(clippy::needless_range_loop, reason = "rows of several arrays move together")]
+
 pub mod actor;
 pub mod adam;
 pub mod agent;

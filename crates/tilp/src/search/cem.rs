@@ -183,7 +183,10 @@ impl Planner {
         self.prepare(cem, &seats, fitted.laws.len());
         let mut iterations = 0;
         while iterations < cem.iterations.max(1) && (iterations == 0 || !should_stop()) {
-            if iterations > 0 && cem.restart_every > 0 && iterations % cem.restart_every == 0 {
+            if iterations > 0
+                && cem.restart_every > 0
+                && iterations.is_multiple_of(cem.restart_every)
+            {
                 fitted.clone_from(start.distribution);
                 self.elites.scores_mut().clear();
             }
@@ -270,7 +273,7 @@ impl Planner {
             let is_mutant = is_fitted && index >= seats.first_mutant && !parent.is_empty();
             // Every other group of mutants tries what the start would do, step by step, however
             // narrow the distribution has become.
-            let is_wide = is_mutant && (index - seats.first_mutant) % 2 == 0;
+            let is_wide = is_mutant && (index - seats.first_mutant).is_multiple_of(2);
             let from = match (is_fitted, is_wide) {
                 (false, _) => start.actor.unwrap_or(fitted),
                 (true, true) => start.distribution,

@@ -8,6 +8,8 @@
 //! broadcast, nothing is summed across lanes, and a group has its own seed, so that the number of
 //! threads cannot change a result.
 
+#![allow(clippy::needless_range_loop, reason = "lanes are indexed: several arrays move together")]
+
 pub mod cem;
 pub mod distribution;
 pub mod elites;

@@ -116,8 +116,8 @@ fn advance(trail: &mut Trail, bits: &mut Bits, step: usize, correlation: f32) {
         (correlation, (1.0 - correlation * correlation).max(0.0).sqrt())
     };
     for real in 0..REALS {
-        if step % 2 == 0 {
-            let words = bits.next();
+        if step.is_multiple_of(2) {
+            let words = bits.words();
             for lane in 0..LANES {
                 let (first, second) = normal_pair(words[lane]);
                 trail.noise[real][lane] = keep * trail.noise[real][lane] + fresh * first;
@@ -130,12 +130,12 @@ fn advance(trail: &mut Trail, bits: &mut Bits, step: usize, correlation: f32) {
             }
         }
     }
-    let (category, flag) = halves(bits.next());
+    let (category, flag) = halves(bits.words());
     if keep == 0.0 {
         (trail.category, trail.flag) = (category, flag);
         return;
     }
-    let (reuse_category, reuse_flag) = halves(bits.next());
+    let (reuse_category, reuse_flag) = halves(bits.words());
     for lane in 0..LANES {
         let kept = trail.category[lane];
         trail.category[lane] = if reuse_category[lane] < keep { kept } else { category[lane] };
@@ -178,7 +178,7 @@ vectorised! {
             let mut fate = [[0.0; LANES]; PARTS + 1];
             for step in 0..n_steps {
                 for pair in fate.chunks_exact_mut(2) {
-                    let (low, high) = halves(bits.next());
+                    let (low, high) = halves(bits.words());
                     for lane in 0..LANES {
                         let holds = step > 0 && lane % 2 == 1;
                         pair[0][lane] = if holds { pair[0][lane] } else { low[lane] };
