@@ -26,6 +26,9 @@ pub struct TrainingOptions {
     pub own: f64,
     /// The rate goes with this power of the loss relative to the first one known.
     pub saturation: f64,
+    /// What the scatter of one minibatch takes from that rate: with n minibatches an n-th of it.
+    /// At a learning rate near the stable limit a step on one minibatch gains nothing.
+    pub scatter: f64,
     /// Standard deviation of all weights before any data.
     pub spread: f64,
     /// Standard deviation between groups.
@@ -49,6 +52,7 @@ impl Default for TrainingOptions {
             any: 0.015,
             own: 0.005,
             saturation: 1.5,
+            scatter: 0.02,
             spread: 0.015,
             group_spread: 0.003,
             most: 0.1,
@@ -344,6 +348,7 @@ impl TrainingTwin {
     fn prior_weights(&self) -> Vec<f64> {
         let mut weights = vec![0.0; N_SHARED + self.n_groups];
         (weights[0], weights[1]) = (self.options.own, self.options.any);
+        weights[3] = self.options.scatter;
         weights
     }
 

@@ -31,7 +31,7 @@ use crate::search::score::{Candidates, planned_return};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::twin::{Nominal, Scratch, Sureness, Twin, TwinOptions, TwinState};
 use crate::twin::{communication_reward, penalty, task_reward};
-use crate::units::{Joules, Seconds};
+use crate::units::{Hertz, Joules, Seconds, Watts};
 
 /// Which parts of TiLP are at work: the ablations of the paper's Table III, calibration and
 /// reward aside, which are switches of the twin.
@@ -93,6 +93,7 @@ struct Pending {
 /// Memory for scoring one group of candidates.
 struct Work {
     states: Vec<TwinState>,
+    spare: TwinState,
     scratch: Scratch,
     actions: Vec<TerminalDecision>,
     rewards: Vec<Lanes>,
@@ -188,7 +189,7 @@ impl Tilp {
     fn score(&self, from: &TwinState, candidates: Candidates<'_>) -> Lanes {
         let place = candidates.group % self.works.len();
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
-        let Work { states, scratch, actions, rewards, critic } = &mut *work;
+        let Work { states, spare, scratch, actions, rewards, critic } = &mut *work;
         states.iter_mut().for_each(|state| state.clone_from(from));
         rewards.resize(candidates.n_steps(), [0.0; LANES]);
         for (step, reward) in rewards.iter_mut().enumerate() {
@@ -196,6 +197,9 @@ impl Tilp {
             let sureness = if step == 0 { Sureness::Safe } else { Sureness::Likely };
             for (lane, state) in states.iter_mut().enumerate() {
                 self.decoder.decode_lane(state, candidates.step(step), lane, actions);
+                if self.options.parts.repair {
+                    self.without_late(state, actions, sureness, spare, scratch);
+                }
                 let prediction = self.twin.step(state, actions, sureness, scratch);
                 reward[lane] = prediction.reward.total() as f32;
             }
@@ -207,6 +211,37 @@ impl Tilp {
             values.copy_from_slice(self.agent.sac.value(&scenes, critic));
         }
         planned_return(rewards, &values, self.options.discount as f32)
+    }
+
+    /// Takes out whoever would be late, as [`Tilp::guard`] will before anything is executed: a
+    /// candidate is not to be judged by terminals that would never be scheduled.
+    fn without_late(
+        &self,
+        state: &TwinState,
+        actions: &mut [TerminalDecision],
+        sureness: Sureness,
+        spare: &mut TwinState,
+        scratch: &mut Scratch,
+    ) {
+        spare.clone_from(state);
+        let prediction = self.twin.step(spare, actions, sureness, scratch);
+        if prediction.n_late == 0 {
+            return;
+        }
+        let limits = &self.twin.nominal().limits;
+        let (mut before, mut after) = (0.0, 0.0);
+        for (n, one) in actions.iter_mut().enumerate().filter(|(_, one)| one.scheduled) {
+            before += one.bandwidth.0;
+            if scratch.safe_delays[n] > limits.deadline {
+                one.scheduled = false;
+                (one.bandwidth, one.power) = (Hertz(0.0), Watts(0.0));
+            } else {
+                after += one.bandwidth.0;
+            }
+        }
+        if after > 0.0 {
+            actions.iter_mut().for_each(|one| one.bandwidth.0 *= before / after);
+        }
     }
 
     /// Takes out whoever might be late, until all who are left make it as surely as asked for.
@@ -335,6 +370,7 @@ impl Work {
     fn new(twin: &Twin, horizon: usize) -> Self {
         Self {
             states: vec![TwinState::default(); LANES],
+            spare: TwinState::default(),
             scratch: twin.scratch(),
             actions: Vec::new(),
             rewards: vec![[0.0; LANES]; horizon],
