@@ -6,6 +6,7 @@ mod problem;
 mod random;
 mod share;
 mod splitfed;
+mod tilp;
 
 pub use deficit::Deficit;
 pub use greedy::Greedy;
@@ -13,3 +14,4 @@ pub use problem::{Problem, ReferenceKnobs};
 pub use random::Random;
 pub use share::{Demand, equal_finish, minimum_bandwidth};
 pub use splitfed::SplitFed;
+pub use tilp::{Parts, Tilp, TilpOptions};

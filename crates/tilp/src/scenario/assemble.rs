@@ -6,10 +6,14 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::raw;
 use super::{Scenario, ScenarioError};
-use crate::allocate::{Deficit, Greedy, Problem, Random, ReferenceKnobs, SplitFed};
-use crate::cost::{Accounting, Payload, Profile, Sync};
+use crate::allocate::{
+    Deficit, Greedy, Parts as TilpParts, Problem, Random, ReferenceKnobs, SplitFed, Tilp,
+    TilpOptions,
+};
+use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use crate::rng::Seed;
 use crate::round::{Allocator, Limits};
+use crate::search::cem::Cem;
 use crate::split::compress::Compressor;
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
@@ -19,6 +23,7 @@ use crate::tasks::{
     ACTION, Demonstrations, Family, Frame, OBSERVATION, TOKENS, Variant, VariantRange, Workcell,
     demonstrate,
 };
+use crate::twin::{Freeze, Nominal, RewardWeights, TwinOptions};
 use crate::units::{Hertz, Seconds, Watts, from_db};
 use crate::wireless::{
     Environment, Fading, RateModel, Surroundings, Trace, correlation, draw_places,
@@ -48,34 +53,49 @@ pub struct Method {
     pub about: &'static str,
     /// Rounds between aggregations, if the method has its own rule.
     aggregate_every: Option<u64>,
-    build: fn(Problem, ReferenceKnobs, Seed) -> Box<dyn Allocator>,
+    build: fn(Kit) -> Box<dyn Allocator>,
+}
+
+/// What a method may be built from: what a base station knows, and the method's own knobs.
+struct Kit {
+    problem: Problem,
+    nominal: Nominal,
+    knobs: ReferenceKnobs,
+    tilp: TilpOptions,
+    seed: Seed,
 }
 
 /// Every method there is.
-const METHODS: [Method; 4] = [
+const METHODS: [Method; 5] = [
+    Method {
+        name: "tilp",
+        about: "search in a calibrated twin, guided by an actor and a critic",
+        aggregate_every: None,
+        build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed)),
+    },
     Method {
         name: "splitfed",
         about: "everybody, even shares, fixed cut, averaged every round",
         aggregate_every: Some(1),
-        build: |problem, _, _| Box::new(SplitFed::new(problem)),
+        build: |kit| Box::new(SplitFed::new(kit.problem)),
     },
     Method {
         name: "random",
         about: "random terminals that can make the deadline together",
         aggregate_every: None,
-        build: |problem, knobs, seed| Box::new(Random::new(problem, knobs, seed)),
+        build: |kit| Box::new(Random::new(kit.problem, kit.knobs, kit.seed)),
     },
     Method {
         name: "greedy",
         about: "best channels first, equal finishing time",
         aggregate_every: None,
-        build: |problem, knobs, _| Box::new(Greedy::new(problem, knobs)),
+        build: |kit| Box::new(Greedy::new(kit.problem, kit.knobs)),
     },
     Method {
         name: "deficit",
         about: "terminals of failing tasks drawn more often, equal finishing time",
         aggregate_every: None,
-        build: |problem, knobs, seed| Box::new(Deficit::new(problem, knobs, seed)),
+        build: |kit| Box::new(Deficit::new(kit.problem, kit.knobs, kit.seed)),
     },
 ];
 
@@ -141,8 +161,11 @@ pub fn assemble(
     let variants = draw_fleet(raw, seed.named("fleet"));
     let demonstrations =
         demonstrations(raw, &variants, seed.named("demonstrations"), cache, progress);
+    let tasks = variants.iter().map(|variant| variant.family.index()).collect();
     let fleet = fleet(raw, variants, seed.named("episodes"));
     let engine = engine(raw, policy, &base, &demonstrations, seed.named("engine"));
+    let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
+    let known = known(raw, &profile, &nominal, every, tasks);
     let problem = Problem {
         limits: limits.clone(),
         profile,
@@ -151,12 +174,86 @@ pub fn assemble(
         rate_model: rate_model(raw),
         cut: raw.methods.cut,
     };
-    let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
     let noise = raw.hardware.measurement_noise;
     let world =
         Cell::new(radio, engine, fleet, rates(raw, method), every, noise, seed.named("world"));
-    let allocator = (method.build)(problem, knobs(raw), seed.named("allocator"));
+    let allocator = (method.build)(Kit {
+        problem,
+        nominal: known,
+        knobs: knobs(raw),
+        tilp: tilp(&raw.methods.tilp),
+        seed: seed.named("allocator"),
+    });
     Ok(Parts { world, allocator, limits })
+}
+
+/// What the twin may know beforehand: nothing of it is the world's truth.
+fn known(
+    raw: &raw::Raw,
+    profile: &Profile,
+    nominal: &[Hardware],
+    aggregate_every: u64,
+    tasks: Vec<usize>,
+) -> Nominal {
+    let end = match raw.limits.late {
+        raw::Late::Drop => raw.limits.deadline_s,
+        raw::Late::Wait => raw.limits.give_up_s,
+    };
+    Nominal {
+        limits: limits(raw),
+        profile: profile.clone(),
+        accounting: accounting(raw),
+        hardware: nominal.to_vec(),
+        rate_model: rate_model(raw),
+        closes: Seconds(end),
+        give_up: Seconds(raw.limits.give_up_s),
+        rho: correlation(raw.cell.doppler_hz, raw.cell.round_interval_s),
+        aggregate_every,
+        tasks,
+        n_tasks: Family::ALL.len(),
+    }
+}
+
+fn tilp(tilp: &raw::Tilp) -> TilpOptions {
+    let (samples, elites, iterations) = (tilp.samples, tilp.elites, tilp.iterations);
+    let cem = if tilp.plain_search {
+        Cem::paper(samples, elites, iterations)
+    } else {
+        Cem::improved(samples, elites, iterations)
+    };
+    let freeze = Freeze {
+        network: !tilp.calibrate_network,
+        training: !tilp.calibrate_training,
+        task: !tilp.calibrate_task,
+    };
+    let weights = RewardWeights {
+        task: tilp.weight_task,
+        delay: tilp.weight_delay,
+        energy: tilp.weight_energy,
+        penalty: tilp.weight_penalty,
+    };
+    TilpOptions {
+        cem,
+        horizon: tilp.horizon,
+        discount: tilp.discount,
+        imagined: tilp.imagined,
+        updates: tilp.updates,
+        warm_up: tilp.warm_up,
+        start_scheduled: tilp.start_scheduled,
+        twin: TwinOptions {
+            freeze,
+            weights,
+            sureness: tilp.sureness,
+            task_driven: tilp.task_driven,
+            ..TwinOptions::default()
+        },
+        parts: TilpParts {
+            actor: tilp.actor,
+            critic: tilp.critic,
+            cem: tilp.cem,
+            repair: tilp.repair,
+        },
+    }
 }
 
 fn limits(raw: &raw::Raw) -> Limits {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::load::{Loaded, ScenarioError};
-use super::raw::Raw;
+use super::raw::{Raw, Tilp};
 
 /// Refuses a scenario with a value out of range; the message names field, value and expectation.
 pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
@@ -136,11 +136,33 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         checker.between(&field("server_rate"), rates.server_rate, 0.0, 100.0)?;
         checker.between(&field("terminal_rate"), rates.terminal_rate, 0.0, 100.0)?;
     }
-    Ok(())
+    tilp(checker, &raw.methods.tilp)
 }
 
 fn methods_known() -> impl Iterator<Item = &'static str> {
     super::methods().iter().map(|method| method.name)
+}
+
+fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
+    checker.within("methods.tilp.horizon", tilp.horizon as u64, 1, 1000)?;
+    checker.within("methods.tilp.samples", tilp.samples as u64, 2, 100_000)?;
+    checker.within("methods.tilp.elites", tilp.elites as u64, 1, tilp.samples as u64)?;
+    checker.within("methods.tilp.iterations", tilp.iterations as u64, 1, 1000)?;
+    checker.between("methods.tilp.discount", tilp.discount, 0.0, 0.9999)?;
+    checker.within("methods.tilp.imagined", tilp.imagined as u64, 0, 1000)?;
+    checker.within("methods.tilp.updates", tilp.updates as u64, 0, 1000)?;
+    checker.between("methods.tilp.start_scheduled", tilp.start_scheduled, 0.1, 1e4)?;
+    checker.between("methods.tilp.sureness", tilp.sureness, 0.5, 0.999_999_9)?;
+    let weights = [
+        ("weight_task", tilp.weight_task),
+        ("weight_delay", tilp.weight_delay),
+        ("weight_energy", tilp.weight_energy),
+        ("weight_penalty", tilp.weight_penalty),
+    ];
+    for (name, weight) in weights {
+        checker.between(&format!("methods.tilp.{name}"), weight, 0.0, 1e9)?;
+    }
+    Ok(())
 }
 
 struct Checker<'a> {

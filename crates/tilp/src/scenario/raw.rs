@@ -327,6 +327,8 @@ pub struct Methods {
     pub reference: Reference,
     /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
     pub rates: BTreeMap<String, MethodRates>,
+    /// TiLP.
+    pub tilp: Tilp,
 }
 
 /// Learning rates of one method.
@@ -337,6 +339,58 @@ pub struct MethodRates {
     pub server_rate: f64,
     /// Learning rate of the terminal side.
     pub terminal_rate: f64,
+}
+
+/// Knobs of TiLP. The switches are the ablations of the paper's Table III.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tilp {
+    /// Steps ahead, K.
+    pub horizon: usize,
+    /// Candidates of an iteration, Y_1.
+    pub samples: usize,
+    /// Elites, Y_2.
+    pub elites: usize,
+    /// Iterations of the search, I.
+    pub iterations: usize,
+    /// Discount factor, gamma.
+    pub discount: f64,
+    /// Length of imagined rollouts, U.
+    pub imagined: usize,
+    /// Updates of actor and critic a round.
+    pub updates: usize,
+    /// Updates after which actor and critic are listened to.
+    pub warm_up: u64,
+    /// Terminals a round that the search starts from before the actor knows better.
+    pub start_scheduled: f64,
+    /// Weight of the gain in success.
+    pub weight_task: f64,
+    /// Weight of the latency, w_delta.
+    pub weight_delay: f64,
+    /// Weight of the energy, w_E.
+    pub weight_energy: f64,
+    /// Weight of the violation, w_pen.
+    pub weight_penalty: f64,
+    /// Probability with which all scheduled terminals of a round meet the deadline.
+    pub sureness: f64,
+    /// Search as in the paper, without what makes few samples go far.
+    pub plain_search: bool,
+    /// Bandwidth is shared in closed form inside the decoder.
+    pub repair: bool,
+    /// The network twin is calibrated.
+    pub calibrate_network: bool,
+    /// The training twin is calibrated.
+    pub calibrate_training: bool,
+    /// The task twin is calibrated.
+    pub calibrate_task: bool,
+    /// The search starts from the actor.
+    pub actor: bool,
+    /// The critic values the end of the horizon.
+    pub critic: bool,
+    /// Search; else the actor's most likely action.
+    pub cem: bool,
+    /// The reward is the gain in success; else the loss decrease.
+    pub task_driven: bool,
 }
 
 /// Knobs of the reference methods `random`, `greedy` and `deficit`.

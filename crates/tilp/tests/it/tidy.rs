@@ -17,8 +17,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tasks", &["rng", "units"]),
     ("cost", &["split", "units", "wireless"]),
     // Never `world`: a method knows only what was observed.
-    ("allocate", &["cost", "rng", "round", "snapshot", "units", "wireless"]),
+    (
+        "allocate",
+        &["cost", "rl", "rng", "round", "search", "snapshot", "twin", "units", "wireless"],
+    ),
+    ("twin", &["cost", "round", "rng", "snapshot", "split", "units", "wireless"]),
     ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),
+    ("search", &["rng"]),
+    ("rl", &["nn", "rng", "snapshot"]),
     ("record", &["round", "run", "snapshot", "units"]),
 ];
 

@@ -1,0 +1,82 @@
+//! The learner with its memory, and what of it survives a kill.
+
+use super::policy::Space;
+use super::replay::Replay;
+use super::sac::{Report, Sac, Settings, Trained};
+use crate::rng::Seed;
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+
+/// An actor-critic with both its replays.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Networks, optimisers, temperatures.
+    pub sac: Sac,
+    /// What happened.
+    pub real: Replay,
+    /// What was imagined.
+    pub imagined: Replay,
+}
+
+impl Agent {
+    /// A fresh agent; `capacities` are those of the real and of the imagined replay.
+    pub fn new(
+        space: Space,
+        settings: Settings,
+        n_terminals: usize,
+        capacities: [usize; 2],
+        seed: Seed,
+    ) -> Self {
+        let [real, imagined] = capacities.map(|capacity| Replay::new(space, n_terminals, capacity));
+        Self { sac: Sac::new(space, settings, seed), real, imagined }
+    }
+
+    /// One update from both replays; nothing while both are empty.
+    pub fn learn(&mut self) -> Option<Report> {
+        let has_any = !self.real.is_empty() || !self.imagined.is_empty();
+        has_any.then(|| self.sac.update(&self.real, &self.imagined))
+    }
+}
+
+fn save(trained: &Trained, name: &str, snapshot: &mut Snapshot) {
+    snapshot.put_f32(name, trained.weights.clone());
+    trained.adam.save(name, snapshot);
+}
+
+fn restore(trained: &mut Trained, name: &str, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    trained.weights = snapshot.f32(name, trained.weights.len())?.to_vec();
+    trained.adam.restore(name, snapshot)
+}
+
+const CRITICS: [&str; 2] = ["rl/critic0", "rl/critic1"];
+const TARGETS: [&str; 2] = ["rl/target0", "rl/target1"];
+
+impl Persist for Agent {
+    fn save(&self, snapshot: &mut Snapshot) {
+        let sac = &self.sac;
+        save(&sac.policy, "rl/actor", snapshot);
+        save(&sac.value, "rl/value", snapshot);
+        save(&sac.log_temperature, "rl/log_temperature", snapshot);
+        for twin in 0..2 {
+            save(&sac.critics[twin], CRITICS[twin], snapshot);
+            snapshot.put_f32(TARGETS[twin], sac.targets[twin].clone());
+        }
+        snapshot.put_u64("rl/updates", vec![sac.updates]);
+        self.real.save("rl/real", snapshot);
+        self.imagined.save("rl/imagined", snapshot);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let sac = &mut self.sac;
+        restore(&mut sac.policy, "rl/actor", snapshot)?;
+        restore(&mut sac.value, "rl/value", snapshot)?;
+        restore(&mut sac.log_temperature, "rl/log_temperature", snapshot)?;
+        for twin in 0..2 {
+            restore(&mut sac.critics[twin], CRITICS[twin], snapshot)?;
+            let length = sac.targets[twin].len();
+            sac.targets[twin] = snapshot.f32(TARGETS[twin], length)?.to_vec();
+        }
+        sac.updates = snapshot.u64("rl/updates", 1)?[0];
+        self.real.restore("rl/real", snapshot)?;
+        self.imagined.restore("rl/imagined", snapshot)
+    }
+}

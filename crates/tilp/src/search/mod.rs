@@ -1,0 +1,21 @@
+//! Cross-entropy search over sequences of mixed actions. Knows no radio, no twin and no clock.
+//!
+//! An action of one terminal has three numbers in (0, 1), a category and a flag. A
+//! [`distribution::Distribution`] says how they are drawn for every step and terminal;
+//! [`cem::Planner`] draws candidates, has them scored by the caller, keeps the best and refits.
+//!
+//! Candidates live sixteen to a group, one in each vector lane: parameters of the distribution are
+//! broadcast, nothing is summed across lanes, and a group has its own seed, so that the number of
+//! threads cannot change a result.
+
+#![allow(clippy::needless_range_loop, reason = "lanes are indexed: several arrays move together")]
+
+pub mod cem;
+pub mod distribution;
+pub mod elites;
+pub mod fast;
+pub mod sample;
+pub mod score;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! The digital twin: what a candidate decision would do, by nominal models times what was learned
+//! from observation.
+//!
+//! Three sub-twins, each with two verbs: `predict` is pure, so that candidates can be tried in
+//! parallel and leave no trace; `calibrate` is the only way in for data. [`NetworkTwin`] learns
+//! every round, [`TrainingTwin`] every aggregation, [`TaskTwin`] whenever success was measured.
+//! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
+
+mod fading;
+mod linear;
+mod network;
+mod normal;
+mod reward;
+mod state;
+mod task;
+mod track;
+mod training;
+
+#[cfg(test)]
+mod tests;
+
+pub use fading::FadingAhead;
+pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
+pub use normal::{probability as normal_probability, quantile as normal_quantile};
+pub use reward::{Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
+pub use state::{Scratch, StepPrediction, Sureness, TwinState};
+pub use task::{Pair, TaskOptions, TaskTwin};
+pub use track::Track;
+pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin};
+
+use crate::cost::{Accounting, Hardware, Profile};
+use crate::round::{Feasible, Limits, Observation, Outcome};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::units::Seconds;
+use crate::wireless::RateModel;
+
+/// What the base station knows of the cell before anything was observed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nominal {
+    /// Limits of the problem.
+    pub limits: Limits,
+    /// Sizes of the policy per layer.
+    pub profile: Profile,
+    /// How exchanges are billed.
+    pub accounting: Accounting,
+    /// Hardware by data sheet, one per terminal.
+    pub hardware: Vec<Hardware>,
+    /// How fading enters the rate.
+    pub rate_model: RateModel,
+    /// When a round ends for those who have not finished: the deadline, or the give-up time where
+    /// a round waits (D2).
+    pub closes: Seconds,
+    /// No latency counts above this (D3).
+    pub give_up: Seconds,
+    /// Correlation of the fading between rounds, rho.
+    pub rho: f64,
+    /// Rounds between aggregations, F.
+    pub aggregate_every: u64,
+    /// Task group of each terminal.
+    pub tasks: Vec<usize>,
+    /// Number of task groups.
+    pub n_tasks: usize,
+}
+
+/// Which calibration loops stand still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freeze {
+    /// The network loop.
+    pub network: bool,
+    /// The training loop. The level of the losses is still observed: it is state, not calibration.
+    pub training: bool,
+    /// The task loop.
+    pub task: bool,
+}
+
+/// Assumptions and switches of the twin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwinOptions {
+    /// Which loops stand still.
+    pub freeze: Freeze,
+    /// Assumptions of the network sub-twin.
+    pub network: NetworkOptions,
+    /// Assumptions of the training sub-twin.
+    pub training: TrainingOptions,
+    /// Assumptions of the task sub-twin.
+    pub task: TaskOptions,
+    /// Weights of the reward.
+    pub weights: RewardWeights,
+    /// Probability with which all scheduled terminals of a round meet the deadline.
+    pub sureness: f64,
+    /// Fading ahead at this normal quantile (-1 is a fade that one in six undercuts); none means
+    /// its mean. Only the model with fading held during a round reads it.
+    pub ahead_z: Option<f64>,
+    /// The reward's first term is the gain in success; else the loss decrease (D18).
+    pub task_driven: bool,
+}
+
+impl Default for TwinOptions {
+    fn default() -> Self {
+        Self {
+            freeze: Freeze::default(),
+            network: NetworkOptions::default(),
+            training: TrainingOptions::default(),
+            task: TaskOptions::default(),
+            weights: RewardWeights { task: 1.0, delay: 1e-3, energy: 1e-3, penalty: 1.0 },
+            sureness: 0.999,
+            ahead_z: None,
+            task_driven: true,
+        }
+    }
+}
+
+/// The digital twin of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Twin {
+    nominal: Nominal,
+    options: TwinOptions,
+    /// The network sub-twin.
+    pub network: NetworkTwin,
+    /// The training sub-twin.
+    pub training: TrainingTwin,
+    /// The task sub-twin.
+    pub task: TaskTwin,
+    shares: Vec<f64>,
+    scale: Scale,
+    /// Entry n: how many standard deviations each of n terminals must have in hand.
+    z: Vec<f64>,
+}
+
+impl Twin {
+    /// A twin that has seen nothing yet.
+    pub fn new(nominal: Nominal, options: TwinOptions) -> Self {
+        let n = nominal.hardware.len();
+        let limits = &nominal.limits;
+        let mut shares = vec![0.0; nominal.n_tasks];
+        nominal.tasks.iter().for_each(|&task| shares[task] += 1.0 / n as f64);
+        // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
+        let tail = |n: usize| -(options.sureness.ln() / n.max(1) as f64).exp_m1();
+        Self {
+            network: NetworkTwin::new(nominal.hardware.clone(), nominal.closes, options.network),
+            training: TrainingTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.training),
+            task: TaskTwin::new(shares.clone(), options.task),
+            scale: Scale::new(n, limits.power, limits.deadline),
+            z: (0..=n).map(|n| -normal::quantile(tail(n))).collect(),
+            shares,
+            nominal,
+            options,
+        }
+    }
+
+    /// What was known beforehand.
+    pub fn nominal(&self) -> &Nominal {
+        &self.nominal
+    }
+
+    /// What the communication reward is measured against.
+    pub fn scale(&self) -> &Scale {
+        &self.scale
+    }
+
+    /// Assumptions and switches.
+    pub fn options(&self) -> &TwinOptions {
+        &self.options
+    }
+
+    /// How many standard deviations each of `n_scheduled` terminals must have in hand so that all
+    /// meet the deadline with the chosen probability.
+    pub fn sure_z(&self, n_scheduled: usize) -> f64 {
+        self.z[n_scheduled]
+    }
+
+    /// Whether copies are aggregated at the end of a round.
+    pub fn aggregates(&self, round: u64) -> bool {
+        round % self.nominal.aggregate_every == 0
+    }
+
+    /// What each terminal was to do in a round; none for who was not involved.
+    pub fn exchanges(&self, seen: &Observation, plan: &Feasible) -> Vec<Option<Exchange>> {
+        let (state, actions) = (self.state(seen), &plan.decision().terminals);
+        let band = self.band(&state, actions);
+        (0..actions.len()).map(|n| self.exchange(&state, &actions[n], &band, n)).collect()
+    }
+
+    /// Learns from an executed round.
+    pub fn calibrate(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
+        if !self.options.freeze.network {
+            self.network.pass_round();
+            for (n, exchange) in self.exchanges(seen, plan).iter().enumerate() {
+                if let Some(exchange) = exchange {
+                    self.network.calibrate(n, exchange, &outcome.terminals[n]);
+                }
+            }
+        }
+        self.calibrate_training(seen, plan, outcome);
+        if let Some(counts) = outcome.success.as_ref().filter(|_| !self.options.freeze.task) {
+            let losses = self.losses(outcome.loss.or(seen.loss));
+            self.task.calibrate(&losses, counts);
+        }
+    }
+
+    fn calibrate_training(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
+        let state = self.state(seen);
+        let mut tally = Tally::new(self.nominal.n_tasks);
+        for (n, one) in plan.decision().terminals.iter().enumerate() {
+            if outcome.terminals[n].took_part {
+                tally.add(&self.part(&state, one, n));
+            }
+        }
+        let losses: Vec<Option<f64>> = outcome.terminals.iter().map(|one| one.loss).collect();
+        self.training.follow(outcome.round, &losses, &tally);
+        let training = &self.training;
+        self.task.centre(|group| training.loss(group));
+        if !self.options.freeze.training && self.aggregates(outcome.round) {
+            self.training.calibrate();
+        }
+    }
+
+    /// Loss of each group now; `fallback` where nothing is known.
+    fn losses(&self, fallback: Option<f64>) -> Vec<f64> {
+        let loss = |group| self.training.loss(group).or(fallback).unwrap_or(1.0);
+        (0..self.nominal.n_tasks).map(loss).collect()
+    }
+}
+
+impl Persist for Twin {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.network.save(snapshot);
+        self.training.save(snapshot);
+        self.task.save(snapshot);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.network.restore(snapshot)?;
+        self.training.restore(snapshot)?;
+        self.task.restore(snapshot)
+    }
+}

@@ -1,0 +1,123 @@
+//! The reward of one round, as the planner predicts it.
+
+use crate::units::{Joules, Seconds, Watts};
+
+/// Weights of the reward's terms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RewardWeights {
+    /// Weight of the first term; the paper's is 1.
+    pub task: f64,
+    /// w_delta: weight of the round's latency.
+    pub delay: f64,
+    /// w_E: weight of the round's energy.
+    pub energy: f64,
+    /// w_pen: weight of the violation.
+    pub penalty: f64,
+}
+
+/// What a round is measured against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// delta^max.
+    pub deadline: Seconds,
+    /// E^max = N P^max delta^max.
+    pub energy: Joules,
+}
+
+impl Scale {
+    /// The scale of a cell of `n_terminals`.
+    pub fn new(n_terminals: usize, power: Watts, deadline: Seconds) -> Self {
+        Self { deadline, energy: power * deadline * n_terminals as f64 }
+    }
+}
+
+/// The terms of one round's reward.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reward {
+    /// r_task.
+    pub task: f64,
+    /// r_comm.
+    pub communication: f64,
+    /// r_pen.
+    pub penalty: f64,
+}
+
+impl Reward {
+    /// The reward of a round.
+    ///
+    /// $$ r\[t\] = r_{task}\[t\] + r_{comm}\[t\] - r_{pen}\[t\] $$
+    ///
+    /// Eq. `method-reward`
+    pub fn total(&self) -> f64 {
+        self.task + self.communication - self.penalty
+    }
+}
+
+/// Task-level improvement.
+///
+/// $$ r_{task}\[t\] = \Delta\hat\Gamma\[t\] = \hat\Gamma\[t\] - \hat\Gamma\[t-1\] $$
+///
+/// Eq. `method-r-task`
+pub fn task_reward(weights: &RewardWeights, success: f64, before: f64) -> f64 {
+    weights.task * (success - before)
+}
+
+/// Communication efficiency.
+///
+/// $$ r_{comm}\[t\] = w_\delta (1 - \hat\delta\[t\]/\delta^{max}) + w_E (1 - \sum_n \hat E_n\[t\]/E^{max}) $$
+///
+/// Eq. `method-r-comm`
+pub fn communication_reward(
+    weights: &RewardWeights,
+    scale: &Scale,
+    latency: Seconds,
+    energy: Joules,
+) -> f64 {
+    weights.delay * (1.0 - latency.0 / scale.deadline.0)
+        + weights.energy * (1.0 - energy.0 / scale.energy.0)
+}
+
+/// Penalty of a violation.
+///
+/// $$ r_{pen}\[t\] = w_{pen} \mathcal{V}\[t\] $$
+///
+/// Eq. `method-r-pen`
+pub fn penalty(weights: &RewardWeights, violation: f64) -> f64 {
+    weights.penalty * violation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEIGHTS: RewardWeights =
+        RewardWeights { task: 1.0, delay: 0.2, energy: 0.1, penalty: 3.0 };
+
+    #[test]
+    fn eq_method_r_task_is_the_gain_in_success() {
+        assert!((task_reward(&WEIGHTS, 0.7, 0.6) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn eq_method_r_comm_is_both_weights_for_a_free_round_and_zero_at_the_limits() {
+        let scale = Scale::new(50, Watts(0.2), Seconds(5.0));
+        assert_eq!(scale.energy, Joules(50.0));
+        let of = |latency, energy| {
+            communication_reward(&WEIGHTS, &scale, Seconds(latency), Joules(energy))
+        };
+        assert!((of(0.0, 0.0) - 0.3).abs() < 1e-12);
+        assert!(of(5.0, 50.0).abs() < 1e-12);
+        assert!((of(2.5, 10.0) - (0.1 + 0.08)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn eq_method_r_pen_is_the_weighted_violation() {
+        assert!((penalty(&WEIGHTS, 0.5) - 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn eq_method_reward_adds_the_gains_and_takes_off_the_penalty() {
+        let reward = Reward { task: 0.1, communication: 0.25, penalty: 0.3 };
+        assert!((reward.total() - 0.05).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,343 @@
+//! One imagined round: the compact state of a candidate's future, and what a step does to it.
+
+use super::Twin;
+use super::fading::FadingAhead;
+use super::network::Exchange;
+use super::reward::{self, Reward};
+use super::training::{Part, Tally};
+use crate::cost::{Grant, Link};
+use crate::round::{Observation, TerminalDecision, Violation};
+use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
+
+/// What the twin needs to know to go on from here; one entry per terminal or per task group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TwinState {
+    /// The round to decide.
+    pub round: u64,
+    /// Rounds since the observation that it started from.
+    pub lead: u32,
+    /// Mean power of the fading that is new since then, 1 - rho^{2 lead}.
+    pub fresh: f64,
+    /// G_n.
+    pub gain: Vec<f64>,
+    /// What is left of the observed fading power, rho^{2 lead} |h_n|^2.
+    pub known: Vec<f64>,
+    /// Front layers held in their current version.
+    pub held: Vec<usize>,
+    /// Front layers trained since the last aggregation.
+    pub owed: Vec<usize>,
+    /// Memory budgets.
+    pub memory: Vec<Bytes>,
+    /// Samples of a minibatch.
+    pub samples: Vec<f64>,
+    /// Squared gradient norm over the mean of all, minus one; zero if unknown.
+    pub push: Vec<f64>,
+    /// b_n of the round before.
+    pub bandwidth: Vec<Hertz>,
+    /// Loss of each task group.
+    pub loss: Vec<f64>,
+    /// Success over all groups at these losses.
+    pub success: f64,
+}
+
+impl TwinState {
+    /// The law of a terminal's fading power in the round to decide.
+    pub fn fading(&self, n: usize) -> FadingAhead {
+        FadingAhead { known: self.known[n], fresh: self.fresh }
+    }
+}
+
+/// Memory for steps, one per thread; after a step it holds the prediction of each terminal.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// Uncut delay; zero for who is not involved.
+    pub delays: Vec<Seconds>,
+    /// Delay that is not exceeded, as sure as asked for; the likely one if nothing was asked for.
+    pub safe_delays: Vec<Seconds>,
+    /// Energy spent until the round closes.
+    pub energies: Vec<Joules>,
+    /// Scheduled and expected to count in learning.
+    pub trains: Vec<bool>,
+    tally: Tally,
+}
+
+/// How sure a predicted violation must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sureness {
+    /// Delays as they are expected.
+    Likely,
+    /// Delays that all scheduled terminals together keep with the chosen probability, as far as
+    /// the calibration goes.
+    Safe,
+}
+
+/// What a step predicts of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepPrediction {
+    /// Slowest scheduled terminal, at most the give-up time.
+    pub latency: Seconds,
+    /// By how much the clock advances.
+    pub duration: Seconds,
+    /// Energy of everybody involved.
+    pub energy: Joules,
+    /// Violation, by safe delays if so asked.
+    pub violation: Violation,
+    /// Scheduled terminals.
+    pub n_scheduled: usize,
+    /// Scheduled terminals that miss the deadline (by safe delays if so asked) or their memory.
+    pub n_late: usize,
+    /// Mean loss of the groups, weighted by terminals, before minus after.
+    pub loss_decrease: f64,
+    /// Success after the round.
+    pub success: f64,
+    /// Terms of the reward.
+    pub reward: Reward,
+}
+
+/// How the band is dealt out in a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Band {
+    aggregates: bool,
+    slice: Hertz,
+    scale: f64,
+    asked: Hertz,
+    n_scheduled: usize,
+}
+
+impl Twin {
+    /// The state from which candidates start.
+    pub fn state(&self, seen: &Observation) -> TwinState {
+        let terminals = &seen.terminals;
+        let norms = || terminals.iter().filter_map(|one| one.gradient_norm).map(|g| g * g);
+        let mean_square = norms().sum::<f64>() / norms().count().max(1) as f64;
+        let push = |norm: Option<f64>| match norm {
+            Some(norm) if mean_square > 0.0 => (norm * norm / mean_square).clamp(0.25, 4.0) - 1.0,
+            _ => 0.0,
+        };
+        let batch = self.nominal.profile.batch;
+        let loss = |group| self.training.loss(group).or(seen.loss).unwrap_or(1.0);
+        let loss: Vec<f64> = (0..self.nominal.n_tasks).map(loss).collect();
+        TwinState {
+            round: seen.round,
+            lead: 0,
+            fresh: 0.0,
+            gain: terminals.iter().map(|one| one.gain.0).collect(),
+            known: terminals.iter().map(|one| one.fading_power).collect(),
+            held: terminals.iter().map(|one| one.held_layers).collect(),
+            owed: terminals.iter().map(|one| one.owed_layers).collect(),
+            memory: terminals.iter().map(|one| one.memory).collect(),
+            samples: terminals.iter().map(|one| one.n_samples.min(batch) as f64).collect(),
+            push: terminals.iter().map(|one| push(one.gradient_norm)).collect(),
+            bandwidth: terminals.iter().map(|one| one.previous_bandwidth).collect(),
+            success: self.task.success(&loss),
+            loss,
+        }
+    }
+
+    /// Memory for steps.
+    pub fn scratch(&self) -> Scratch {
+        let n = self.nominal.hardware.len();
+        Scratch {
+            delays: vec![Seconds(0.0); n],
+            safe_delays: vec![Seconds(0.0); n],
+            energies: vec![Joules(0.0); n],
+            trains: vec![false; n],
+            tally: Tally::new(self.nominal.n_tasks),
+        }
+    }
+
+    /// Imagines one round: predicts it and moves the state on. Nothing in the twin changes and
+    /// nothing is allocated.
+    pub fn step(
+        &self,
+        state: &mut TwinState,
+        actions: &[TerminalDecision],
+        sureness: Sureness,
+        scratch: &mut Scratch,
+    ) -> StepPrediction {
+        let band = self.band(state, actions);
+        let mut prediction = StepPrediction { n_scheduled: band.n_scheduled, ..Default::default() };
+        scratch.tally.clear();
+        for n in 0..actions.len() {
+            self.step_terminal(state, actions, &band, sureness, n, scratch, &mut prediction);
+        }
+        prediction.latency = prediction.latency.min(self.nominal.give_up);
+        prediction.duration = prediction.duration.min(self.nominal.closes);
+        prediction.violation = self.violation(state, actions, &band, scratch);
+        self.step_learning(state, &scratch.tally, &mut prediction);
+        self.step_reward(state, &mut prediction);
+        self.move_on(state, actions, &band, scratch);
+        state.success = prediction.success;
+        prediction
+    }
+
+    /// How the band is dealt out: in a round that aggregates, who owes its copy and is not
+    /// scheduled holds one N-th of it; the scheduled share the rest.
+    pub(super) fn band(&self, state: &TwinState, actions: &[TerminalDecision]) -> Band {
+        let limits = &self.nominal.limits;
+        let aggregates = self.aggregates(state.round);
+        let slice = limits.bandwidth / actions.len() as f64;
+        let (mut asked, mut n_scheduled, mut n_owing) = (0.0, 0, 0);
+        for (n, one) in actions.iter().enumerate() {
+            if one.scheduled {
+                asked += one.bandwidth.0;
+                n_scheduled += 1;
+            } else if aggregates && state.owed[n] > 0 {
+                n_owing += 1;
+            }
+        }
+        let free = (limits.bandwidth - slice * f64::from(n_owing)).0;
+        let scale = if asked > free { free / asked } else { 1.0 };
+        Band { aggregates, slice, scale, asked: Hertz(asked), n_scheduled }
+    }
+
+    /// What a terminal is to do over which link; none if it is not involved.
+    #[inline]
+    pub(super) fn exchange(
+        &self,
+        state: &TwinState,
+        one: &TerminalDecision,
+        band: &Band,
+        n: usize,
+    ) -> Option<Exchange> {
+        let (profile, accounting) = (&self.nominal.profile, &self.nominal.accounting);
+        let (held, owed) = (state.held[n], state.owed[n]);
+        let (job, grant) = if one.scheduled {
+            let deliver = if band.aggregates { one.cut.max(owed) } else { 0 };
+            let job = accounting.training(profile, one.cut, one.compression, held, deliver);
+            (job, Grant { bandwidth: one.bandwidth * band.scale, power: one.power })
+        } else if band.aggregates && owed > 0 {
+            let grant = Grant { bandwidth: band.slice, power: self.nominal.limits.power };
+            (accounting.delivery(profile, owed), grant)
+        } else {
+            return None;
+        };
+        let fading = state.fading(n);
+        let fading_power =
+            self.options.ahead_z.map_or_else(|| fading.mean(), |z| fading.rough_quantile(z));
+        let link = Link { gain: Gain(state.gain[n]), fading_power, model: self.nominal.rate_model };
+        Some(Exchange { job, link, grant })
+    }
+
+    #[inline]
+    #[expect(clippy::too_many_arguments)]
+    fn step_terminal(
+        &self,
+        state: &TwinState,
+        actions: &[TerminalDecision],
+        band: &Band,
+        sureness: Sureness,
+        n: usize,
+        scratch: &mut Scratch,
+        prediction: &mut StepPrediction,
+    ) {
+        let one = &actions[n];
+        let Some(exchange) = self.exchange(state, one, band, n) else {
+            (scratch.delays[n], scratch.safe_delays[n]) = (Seconds(0.0), Seconds(0.0));
+            (scratch.energies[n], scratch.trains[n]) = (Joules(0.0), false);
+            return;
+        };
+        let cost = self.network.predict(n, &exchange);
+        let spent = self.network.spent(n, &exchange, &cost);
+        let delay = cost.delay();
+        let safe = match sureness {
+            Sureness::Likely => delay,
+            Sureness::Safe => self.network.safe_delay(n, &exchange, self.z[band.n_scheduled]),
+        };
+        let fits = self.nominal.profile.memory(one.cut) <= state.memory[n];
+        scratch.delays[n] = delay;
+        scratch.safe_delays[n] = safe;
+        scratch.energies[n] = spent.energy_compute + spent.energy_radio;
+        scratch.trains[n] = one.scheduled && fits && delay <= self.nominal.closes;
+        prediction.energy += scratch.energies[n];
+        prediction.duration = prediction.duration.max(delay);
+        if one.scheduled {
+            prediction.latency = prediction.latency.max(delay);
+            let in_time = fits && safe <= self.nominal.limits.deadline;
+            prediction.n_late += usize::from(!in_time);
+        }
+        if scratch.trains[n] {
+            scratch.tally.add(&self.part(state, one, n));
+        }
+    }
+
+    pub(super) fn part(&self, state: &TwinState, one: &TerminalDecision, n: usize) -> Part {
+        Part {
+            group: self.nominal.tasks[n],
+            samples: state.samples[n],
+            compression: one.compression,
+            depth: one.cut as f64 / self.nominal.profile.cuts.len() as f64,
+            push: state.push[n],
+        }
+    }
+
+    fn violation(
+        &self,
+        state: &TwinState,
+        actions: &[TerminalDecision],
+        band: &Band,
+        scratch: &Scratch,
+    ) -> Violation {
+        let scheduled = || actions.iter().enumerate().filter(|(_, one)| one.scheduled);
+        let profile = &self.nominal.profile;
+        Violation::of(
+            &self.nominal.limits,
+            scheduled().map(|(n, _)| scratch.safe_delays[n].min(self.nominal.give_up)),
+            scheduled().map(|(n, one)| (profile.memory(one.cut), state.memory[n])),
+            band.asked,
+        )
+    }
+
+    /// Losses after the round, and the success they promise.
+    fn step_learning(&self, state: &mut TwinState, tally: &Tally, prediction: &mut StepPrediction) {
+        for (group, loss) in state.loss.iter_mut().enumerate() {
+            let after = *loss * (-self.training.predict(tally, group, *loss)).exp();
+            prediction.loss_decrease += self.shares[group] * (*loss - after);
+            *loss = after;
+        }
+        prediction.success = self.task.success(&state.loss);
+    }
+
+    fn step_reward(&self, state: &TwinState, prediction: &mut StepPrediction) {
+        let weights = &self.options.weights;
+        let (gain, before) = match self.options.task_driven {
+            true => (prediction.success, state.success),
+            false => (prediction.loss_decrease, 0.0),
+        };
+        prediction.reward = Reward {
+            task: reward::task_reward(weights, gain, before),
+            communication: reward::communication_reward(
+                weights,
+                &self.scale,
+                prediction.latency,
+                prediction.energy,
+            ),
+            penalty: reward::penalty(weights, prediction.violation.relative),
+        };
+    }
+
+    /// Copies, fading and the count of rounds.
+    fn move_on(
+        &self,
+        state: &mut TwinState,
+        actions: &[TerminalDecision],
+        band: &Band,
+        scratch: &Scratch,
+    ) {
+        let kept = self.nominal.rho * self.nominal.rho;
+        for (n, one) in actions.iter().enumerate() {
+            if band.aggregates {
+                // After an aggregation nothing held is current.
+                (state.held[n], state.owed[n]) = (0, 0);
+            } else if scratch.trains[n] {
+                state.held[n] = state.held[n].max(one.cut);
+                state.owed[n] = state.owed[n].max(one.cut);
+            }
+            state.known[n] *= kept;
+            state.bandwidth[n] = if one.scheduled { one.bandwidth } else { Hertz(0.0) };
+        }
+        state.fresh = 1.0 - kept * (1.0 - state.fresh);
+        state.lead += 1;
+        state.round += 1;
+    }
+}
