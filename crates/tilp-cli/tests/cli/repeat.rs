@@ -50,6 +50,11 @@ fn deficit_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn tilp_does_not_depend_on_the_number_of_threads() {
+    same_with_one_thread_and_with_two("tilp", &[&SHORT[..], &["--method", "tilp"]].concat());
+}
+
+#[test]
 fn tiny_itself_does_not_depend_on_the_number_of_threads() {
     same_with_one_thread_and_with_two("tiny", &["run", "tiny"]);
 }

@@ -13,6 +13,7 @@ const TERMINALS: usize = 48;
 /// A law that does not depend on the loss.
 const LEVEL: TrainingOptions = TrainingOptions {
     any: 0.002,
+    scatter: 0.0,
     own: 0.002,
     saturation: 0.0,
     spread: 0.01,

@@ -274,7 +274,9 @@ fn the_imagined_state_goes_the_way_of_the_real_one() {
 #[test]
 fn a_terminal_that_would_be_late_contributes_nothing() {
     let mut fake = Fake::new(12, MIRROR, 11);
-    let twin = fake.twin(TwinOptions::default());
+    // Without scatter a single terminal in time is already worth something.
+    let training = TrainingOptions { scatter: 0.0, ..TrainingOptions::default() };
+    let twin = fake.twin(TwinOptions { training, ..TwinOptions::default() });
     let (seen, mut scratch) = (fake.observe(), twin.scratch());
     let mut decision = fake.any_plan(3).decision().clone();
     decision.terminals.iter_mut().for_each(|one| one.bandwidth = Hertz(1.0));
