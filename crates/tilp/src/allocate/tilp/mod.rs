@@ -415,8 +415,8 @@ impl Persist for Tilp {
         let count = snapshot.u64("tilp/n_remembered", 1)?[0] as usize;
         let flat = all("tilp/remembered")?;
         self.planner = Planner::default();
-        if count > 0 {
-            for sequence in flat.chunks(flat.len() / count) {
+        if let Some(length) = flat.len().checked_div(count).filter(|&length| length > 0) {
+            for sequence in flat.chunks(length) {
                 let choices: Vec<Choice> = (sequence.as_chunks::<5>().0.iter())
                     .map(|&[b, p, q, category, flag]| Choice {
                         reals: [b, p, q],
