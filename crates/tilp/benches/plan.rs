@@ -119,6 +119,7 @@ fn run_plain(gains: &[f32], candidates: Candidates<'_>, stores: &mut [Lanes], sc
         let (mut shared, mut energy, mut delay, mut gain) =
             ([1e-6; LANES], [0.0; LANES], [0.0f32; LANES], [0.0; LANES]);
         for cell in cells {
+            #[expect(clippy::needless_range_loop, reason = "lanes of several arrays go together")]
             for lane in 0..LANES {
                 shared[lane] += cell.flag[lane] * cell.reals[0][lane];
             }

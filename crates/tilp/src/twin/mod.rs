@@ -171,7 +171,7 @@ impl Twin {
 
     /// Whether copies are aggregated at the end of a round.
     pub fn aggregates(&self, round: u64) -> bool {
-        round % self.nominal.aggregate_every == 0
+        round.is_multiple_of(self.nominal.aggregate_every)
     }
 
     /// What each terminal was to do in a round; none for who was not involved.

@@ -124,7 +124,7 @@ impl Fake {
             loss: None,
             rounds_since_scheduled: None,
             n_samples: 1000,
-            memory: Bytes(if n % 4 == 0 { 4_500 } else { 100_000 }),
+            memory: Bytes(if n.is_multiple_of(4) { 4_500 } else { 100_000 }),
             task: self.nominal.tasks[n],
             held_layers: self.held[n],
             owed_layers: self.owed[n],
@@ -132,7 +132,7 @@ impl Fake {
         Observation {
             round: self.round,
             clock: Seconds(0.0),
-            aggregates: self.round % self.nominal.aggregate_every == 0,
+            aggregates: self.round.is_multiple_of(self.nominal.aggregate_every),
             loss: None,
             success: None,
             terminals: (0..self.gains.len()).map(view).collect(),
@@ -219,7 +219,7 @@ impl Fake {
             }
         }
         self.loss.iter_mut().for_each(|loss| *loss *= 0.997);
-        let success = (self.round % 20 == 0).then(|| {
+        let success = self.round.is_multiple_of(20).then(|| {
             (0..4).map(|task| SuccessCount { successes: 5 + task, episodes: 12 }).collect()
         });
         let outcome = Outcome { round: self.round, loss: Some(1.0), terminals: outcomes, success };
@@ -228,7 +228,7 @@ impl Fake {
     }
 
     fn advance(&mut self) {
-        if self.round % self.nominal.aggregate_every == 0 {
+        if self.round.is_multiple_of(self.nominal.aggregate_every) {
             self.held.fill(0);
             self.owed.fill(0);
         }
