@@ -3,6 +3,7 @@
 pub mod allocate;
 pub mod cost;
 pub mod experiment;
+pub mod lanes;
 pub mod nn;
 pub mod record;
 pub mod rl;

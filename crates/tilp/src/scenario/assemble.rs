@@ -239,12 +239,15 @@ fn tilp(tilp: &raw::Tilp) -> TilpOptions {
         imagined: tilp.imagined,
         updates: tilp.updates,
         warm_up: tilp.warm_up,
+        reward_unit: tilp.reward_unit,
         start_scheduled: tilp.start_scheduled,
+        budget_ms: tilp.plan_budget_ms.is_finite().then_some(tilp.plan_budget_ms),
         twin: TwinOptions {
             freeze,
             weights,
             sureness: tilp.sureness,
             task_driven: tilp.task_driven,
+            caution: tilp.caution,
             ..TwinOptions::default()
         },
         parts: TilpParts {
@@ -252,6 +255,7 @@ fn tilp(tilp: &raw::Tilp) -> TilpOptions {
             critic: tilp.critic,
             cem: tilp.cem,
             repair: tilp.repair,
+            seeds: !tilp.plain_search,
         },
     }
 }

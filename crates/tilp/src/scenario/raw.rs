@@ -361,6 +361,11 @@ pub struct Tilp {
     pub updates: usize,
     /// Updates after which actor and critic are listened to.
     pub warm_up: u64,
+    /// Standard deviations of doubt about its loss that are held against a terminal when its
+    /// success is predicted, so that hearing of it is worth something.
+    pub caution: f64,
+    /// What actor and critic count as one: about the reward that one round can gain or lose.
+    pub reward_unit: f64,
     /// Terminals a round that the search starts from before the actor knows better.
     pub start_scheduled: f64,
     /// Weight of the gain in success.
@@ -373,6 +378,9 @@ pub struct Tilp {
     pub weight_penalty: f64,
     /// Probability with which all scheduled terminals of a round meet the deadline.
     pub sureness: f64,
+    /// Milliseconds for a plan: `inf` for as long as it takes, 0 for the actor alone. With a
+    /// budget a run depends on the speed of the machine.
+    pub plan_budget_ms: f64,
     /// Search as in the paper, without what makes few samples go far.
     pub plain_search: bool,
     /// Bandwidth is shared in closed form inside the decoder.

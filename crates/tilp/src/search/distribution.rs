@@ -1,7 +1,7 @@
 //! From what candidates are drawn.
 
-use super::fast::{squash, unsquash};
 use super::sample::{Choice, REALS};
+use crate::lanes::{squash, unsquash};
 
 /// Most categories an action can have.
 pub const MAX_CATEGORIES: usize = 8;

@@ -7,6 +7,7 @@
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
 mod fading;
+mod futures;
 mod linear;
 mod network;
 mod normal;
@@ -20,13 +21,14 @@ mod training;
 mod tests;
 
 pub use fading::FadingAhead;
+pub use futures::{COMPRESSION_LEVELS, Field, Futures, Moves, compression_at, compression_level};
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
 pub use reward::{Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
 pub use state::{Scratch, StepPrediction, Sureness, TwinState};
 pub use task::{Pair, TaskOptions, TaskTwin};
 pub use track::Track;
-pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin};
+pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin, WeightPrior};
 
 use crate::cost::{Accounting, Hardware, Profile};
 use crate::round::{Feasible, Limits, Observation, Outcome};
@@ -91,6 +93,9 @@ pub struct TwinOptions {
     /// Fading ahead at this normal quantile (-1 is a fade that one in six undercuts); none means
     /// its mean. Only the model with fading held during a round reads it.
     pub ahead_z: Option<f64>,
+    /// How many standard deviations of doubt about its loss are held against a terminal when its
+    /// success is predicted, so that hearing of it is worth something.
+    pub caution: f64,
     /// The reward's first term is the gain in success; else the loss decrease (D18).
     pub task_driven: bool,
 }
@@ -105,6 +110,7 @@ impl Default for TwinOptions {
             weights: RewardWeights { task: 1.0, delay: 1e-3, energy: 1e-3, penalty: 1.0 },
             sureness: 0.999,
             ahead_z: None,
+            caution: 1.0,
             task_driven: true,
         }
     }
@@ -121,7 +127,6 @@ pub struct Twin {
     pub training: TrainingTwin,
     /// The task sub-twin.
     pub task: TaskTwin,
-    shares: Vec<f64>,
     scale: Scale,
     /// Entry n: how many standard deviations each of n terminals must have in hand.
     z: Vec<f64>,
@@ -132,17 +137,14 @@ impl Twin {
     pub fn new(nominal: Nominal, options: TwinOptions) -> Self {
         let n = nominal.hardware.len();
         let limits = &nominal.limits;
-        let mut shares = vec![0.0; nominal.n_tasks];
-        nominal.tasks.iter().for_each(|&task| shares[task] += 1.0 / n as f64);
         // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
         let tail = |n: usize| -(options.sureness.ln() / n.max(1) as f64).exp_m1();
         Self {
             network: NetworkTwin::new(nominal.hardware.clone(), nominal.closes, options.network),
             training: TrainingTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.training),
-            task: TaskTwin::new(shares.clone(), options.task),
+            task: TaskTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.task),
             scale: Scale::new(n, limits.power, limits.deadline),
             z: (0..=n).map(|n| -normal::quantile(tail(n))).collect(),
-            shares,
             nominal,
             options,
         }
@@ -193,14 +195,14 @@ impl Twin {
         }
         self.calibrate_training(seen, plan, outcome);
         if let Some(counts) = outcome.success.as_ref().filter(|_| !self.options.freeze.task) {
-            let losses = self.losses(outcome.loss.or(seen.loss));
-            self.task.calibrate(&losses, counts);
+            let log_losses = self.training.log_losses(outcome.loss.or(seen.loss));
+            self.task.calibrate(&log_losses, counts);
         }
     }
 
     fn calibrate_training(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
         let state = self.state(seen);
-        let mut tally = Tally::new(self.nominal.n_tasks);
+        let mut tally = self.tally();
         for (n, one) in plan.decision().terminals.iter().enumerate() {
             if outcome.terminals[n].took_part {
                 tally.add(&self.part(&state, one, n));
@@ -209,16 +211,15 @@ impl Twin {
         let losses: Vec<Option<f64>> = outcome.terminals.iter().map(|one| one.loss).collect();
         self.training.follow(outcome.round, &losses, &tally);
         let training = &self.training;
-        self.task.centre(|group| training.loss(group));
+        self.task.centre(|terminal| training.known_log_loss(terminal));
         if !self.options.freeze.training && self.aggregates(outcome.round) {
             self.training.calibrate();
         }
     }
 
-    /// Loss of each group now; `fallback` where nothing is known.
-    fn losses(&self, fallback: Option<f64>) -> Vec<f64> {
-        let loss = |group| self.training.loss(group).or(fallback).unwrap_or(1.0);
-        (0..self.nominal.n_tasks).map(loss).collect()
+    /// Nobody taking part yet.
+    pub(super) fn tally(&self) -> Tally {
+        Tally::new(self.nominal.hardware.len(), self.nominal.n_tasks)
     }
 }
 

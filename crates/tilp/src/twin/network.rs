@@ -168,6 +168,11 @@ impl NetworkTwin {
         &self.hardware[n]
     }
 
+    /// Calibrated factor on the energy of sending.
+    pub fn radio_factor(&self, n: usize) -> f64 {
+        self.radio_factor[n]
+    }
+
     /// Uncut cost of a terminal's part of a round.
     #[inline]
     pub fn predict(&self, n: usize, exchange: &Exchange) -> Cost {

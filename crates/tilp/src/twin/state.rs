@@ -9,7 +9,7 @@ use crate::cost::{Grant, Link};
 use crate::round::{Observation, TerminalDecision, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 
-/// What the twin needs to know to go on from here; one entry per terminal or per task group.
+/// What the twin needs to know to go on from here; one entry per terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TwinState {
     /// The round to decide.
@@ -34,9 +34,11 @@ pub struct TwinState {
     pub push: Vec<f64>,
     /// b_n of the round before.
     pub bandwidth: Vec<Hertz>,
-    /// Loss of each task group.
-    pub loss: Vec<f64>,
-    /// Success over all groups at these losses.
+    /// Logarithm of the loss of each terminal.
+    pub log_loss: Vec<f64>,
+    /// Its variance: who was not heard of for long may have forgotten.
+    pub variance: Vec<f64>,
+    /// Success over all terminals at these losses, doubt held against them.
     pub success: f64,
 }
 
@@ -86,7 +88,7 @@ pub struct StepPrediction {
     pub n_scheduled: usize,
     /// Scheduled terminals that miss the deadline (by safe delays if so asked) or their memory.
     pub n_late: usize,
-    /// Mean loss of the groups, weighted by terminals, before minus after.
+    /// Mean loss of the terminals, before minus after.
     pub loss_decrease: f64,
     /// Success after the round.
     pub success: f64,
@@ -115,8 +117,8 @@ impl Twin {
             _ => 0.0,
         };
         let batch = self.nominal.profile.batch;
-        let loss = |group| self.training.loss(group).or(seen.loss).unwrap_or(1.0);
-        let loss: Vec<f64> = (0..self.nominal.n_tasks).map(loss).collect();
+        let log_loss = self.training.log_losses(seen.loss);
+        let variance = self.training.variances();
         TwinState {
             round: seen.round,
             lead: 0,
@@ -129,8 +131,9 @@ impl Twin {
             samples: terminals.iter().map(|one| one.n_samples.min(batch) as f64).collect(),
             push: terminals.iter().map(|one| push(one.gradient_norm)).collect(),
             bandwidth: terminals.iter().map(|one| one.previous_bandwidth).collect(),
-            success: self.task.success(&loss),
-            loss,
+            success: self.cautious_success(&log_loss, &variance),
+            log_loss,
+            variance,
         }
     }
 
@@ -142,7 +145,7 @@ impl Twin {
             safe_delays: vec![Seconds(0.0); n],
             energies: vec![Joules(0.0); n],
             trains: vec![false; n],
-            tally: Tally::new(self.nominal.n_tasks),
+            tally: self.tally(),
         }
     }
 
@@ -164,7 +167,7 @@ impl Twin {
         prediction.latency = prediction.latency.min(self.nominal.give_up);
         prediction.duration = prediction.duration.min(self.nominal.closes);
         prediction.violation = self.violation(state, actions, &band, scratch);
-        self.step_learning(state, &scratch.tally, &mut prediction);
+        self.step_learning(state, scratch, &mut prediction);
         self.step_reward(state, &mut prediction);
         self.move_on(state, actions, &band, scratch);
         state.success = prediction.success;
@@ -212,9 +215,7 @@ impl Twin {
         } else {
             return None;
         };
-        let fading = state.fading(n);
-        let fading_power =
-            self.options.ahead_z.map_or_else(|| fading.mean(), |z| fading.rough_quantile(z));
+        let fading_power = self.fading_power(state.fading(n));
         let link = Link { gain: Gain(state.gain[n]), fading_power, model: self.nominal.rate_model };
         Some(Exchange { job, link, grant })
     }
@@ -261,8 +262,15 @@ impl Twin {
         }
     }
 
+    /// The fading power that a plan counts on.
+    #[inline]
+    pub(super) fn fading_power(&self, fading: FadingAhead) -> f64 {
+        self.options.ahead_z.map_or_else(|| fading.mean(), |z| fading.rough_quantile(z))
+    }
+
     pub(super) fn part(&self, state: &TwinState, one: &TerminalDecision, n: usize) -> Part {
         Part {
+            terminal: n,
             group: self.nominal.tasks[n],
             samples: state.samples[n],
             compression: one.compression,
@@ -289,13 +297,31 @@ impl Twin {
     }
 
     /// Losses after the round, and the success they promise.
-    fn step_learning(&self, state: &mut TwinState, tally: &Tally, prediction: &mut StepPrediction) {
-        for (group, loss) in state.loss.iter_mut().enumerate() {
-            let after = *loss * (-self.training.predict(tally, group, *loss)).exp();
-            prediction.loss_decrease += self.shares[group] * (*loss - after);
-            *loss = after;
+    fn step_learning(
+        &self,
+        state: &mut TwinState,
+        scratch: &Scratch,
+        prediction: &mut StepPrediction,
+    ) {
+        let share = 1.0 / state.log_loss.len() as f64;
+        for (n, log_loss) in state.log_loss.iter_mut().enumerate() {
+            let after = *log_loss - self.training.predict(&scratch.tally, n);
+            prediction.loss_decrease += share * (log_loss.exp() - after.exp());
+            *log_loss = after;
+            let variance = &mut state.variance[n];
+            *variance = self.training.next_variance(*variance, scratch.trains[n]);
         }
-        prediction.success = self.task.success(&state.loss);
+        prediction.success = self.cautious_success(&state.log_loss, &state.variance);
+    }
+
+    /// Success over all terminals, the doubt about each loss held against it.
+    fn cautious_success(&self, log_loss: &[f64], variance: &[f64]) -> f64 {
+        let caution = self.options.caution;
+        let all = log_loss.iter().zip(variance).enumerate();
+        let one = |(n, (log_loss, variance)): (usize, (&f64, &f64))| {
+            self.task.predict(n, log_loss + caution * variance.sqrt())
+        };
+        all.map(one).sum::<f64>() / log_loss.len() as f64
     }
 
     fn step_reward(&self, state: &TwinState, prediction: &mut StepPrediction) {

@@ -9,7 +9,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("rng", &[]),
     ("snapshot", &[]),
-    ("nn", &[]),
+    ("lanes", &["rng"]),
+    ("nn", &["lanes"]),
     ("round", &["snapshot", "units"]),
     ("run", &["round"]), // names no implementation
     ("wireless", &["rng", "units"]),
@@ -19,11 +20,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // Never `world`: a method knows only what was observed.
     (
         "allocate",
-        &["cost", "rl", "rng", "round", "search", "snapshot", "twin", "units", "wireless"],
+        &["cost", "lanes", "rl", "rng", "round", "search", "snapshot", "twin", "units", "wireless"],
     ),
-    ("twin", &["cost", "round", "rng", "snapshot", "split", "units", "wireless"]),
+    ("twin", &["cost", "lanes", "round", "rng", "snapshot", "split", "units", "wireless"]),
     ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),
-    ("search", &["rng"]),
+    ("search", &["lanes", "rng"]),
     ("rl", &["nn", "rng", "snapshot"]),
     ("record", &["round", "run", "snapshot", "units"]),
 ];

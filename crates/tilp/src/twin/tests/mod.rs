@@ -1,6 +1,7 @@
 //! The twin against a small radio with hidden truth, and against synthetic laws.
 
 mod fake;
+mod futures;
 mod laws;
 
 use super::*;
@@ -275,8 +276,10 @@ fn the_imagined_state_goes_the_way_of_the_real_one() {
 fn a_terminal_that_would_be_late_contributes_nothing() {
     let mut fake = Fake::new(12, MIRROR, 11);
     // Without scatter a single terminal in time is already worth something.
-    let training = TrainingOptions { scatter: 0.0, ..TrainingOptions::default() };
-    let twin = fake.twin(TwinOptions { training, ..TwinOptions::default() });
+    let free = WeightPrior { mean: 0.0, ..TrainingOptions::default().scatter };
+    let training = TrainingOptions { scatter: free, any: free, ..TrainingOptions::default() };
+    let options = TwinOptions { training, caution: 0.0, ..TwinOptions::default() };
+    let twin = fake.twin(options);
     let (seen, mut scratch) = (fake.observe(), twin.scratch());
     let mut decision = fake.any_plan(3).decision().clone();
     decision.terminals.iter_mut().for_each(|one| one.bandwidth = Hertz(1.0));
