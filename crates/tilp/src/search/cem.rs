@@ -67,7 +67,7 @@ impl Cem {
         Self {
             kept: elites / 8,
             remembered: elites.min(LANES),
-            proposals: if samples < 8 * LANES { 0 } else { LANES },
+            proposals: if samples < 8 * LANES { 0 } else { 2 * LANES },
             mutants: if samples < 8 * LANES { 0 } else { LANES },
             mode: true,
             correlation: 0.7,

@@ -632,7 +632,7 @@ fn deliver<const HELD: bool>(
 /// Losses after the round and the success they promise; returns the fall of the mean loss.
 #[inline(always)]
 fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
-    let [_, kin, any, push, scatter, noise, depth] = field.weights;
+    let [_, kin, any, push, scatter, noise, depth, _] = field.weights;
     let ([least, most], caution) = (field.rates, field.caution);
     let [minibatch, drift] = field.doubt;
     let (mut share, mut common) = ([0.0; LANES], [0.0; LANES]);

@@ -209,10 +209,11 @@ impl Twin {
             }
         }
         let losses: Vec<Option<f64>> = outcome.terminals.iter().map(|one| one.loss).collect();
-        self.training.follow(outcome.round, &losses, &tally);
+        let aggregates = self.aggregates(outcome.round);
+        self.training.follow(outcome.round, &losses, &tally, aggregates);
         let training = &self.training;
         self.task.centre(|terminal| training.known_log_loss(terminal));
-        if !self.options.freeze.training && self.aggregates(outcome.round) {
+        if !self.options.freeze.training && aggregates {
             self.training.calibrate();
         }
     }

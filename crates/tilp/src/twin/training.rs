@@ -6,7 +6,9 @@
 //! are refitted every aggregation on a sliding window of reported losses, by ridge regression
 //! toward a prior, inside bounds. A terminal is compared only with itself, on the features summed
 //! up between its reports, so that it does not matter that terminals differ in the level of their
-//! losses. The level of each terminal is followed by a scalar Kalman filter between the reports.
+//! losses. A terminal reports the loss of its own copy, which has moved toward its own data in every
+//! round since the last aggregation; that part is fitted too and taken off, since what is deployed is
+//! the mean of all copies. The level of each terminal is followed by a scalar Kalman filter between the reports.
 
 use std::collections::VecDeque;
 
@@ -16,7 +18,10 @@ use super::track::Track;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 /// Weights that all terminals share; each task group adds one of its own on the first feature.
-pub const N_SHARED: usize = 7;
+pub const N_SHARED: usize = 8;
+
+/// Place of the weight that says how far a terminal's own copy is ahead.
+const LOCAL: usize = N_SHARED - 1;
 
 /// A weight before any data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +55,9 @@ pub struct TrainingOptions {
     pub noise: WeightPrior,
     /// What a cut after the last layer adds, against one in the middle.
     pub depth: WeightPrior,
+    /// By how much each round since the last aggregation lowers the loss of a terminal's own copy
+    /// below that of the mean of all.
+    pub local: WeightPrior,
     /// Standard deviation of the first between task groups.
     pub group_sd: f64,
     /// A round lowers the logarithm of a loss by no more than this, and raises it by no more than a
@@ -68,13 +76,14 @@ pub struct TrainingOptions {
 impl Default for TrainingOptions {
     fn default() -> Self {
         Self {
-            own: weight(0.25, 0.15, 0.0),
+            own: weight(0.2, 0.1, 0.0),
             kin: weight(0.02, 0.03, -0.1),
-            any: weight(-0.002, 0.002, -0.1),
+            any: weight(-0.003, 0.002, -0.1),
             push: weight(0.0, 0.05, 0.0),
             scatter: weight(0.02, 0.005, 0.0),
             noise: weight(0.002, 0.002, 0.0),
             depth: weight(-0.02, 0.005, -0.1),
+            local: weight(0.05, 0.03, 0.0),
             group_sd: 0.1,
             most: 0.5,
             window: 200,
@@ -87,7 +96,7 @@ impl Default for TrainingOptions {
 
 impl TrainingOptions {
     fn shared(&self) -> [WeightPrior; N_SHARED] {
-        [self.own, self.kin, self.any, self.push, self.scatter, self.noise, self.depth]
+        [self.own, self.kin, self.any, self.push, self.scatter, self.noise, self.depth, self.local]
     }
 }
 
@@ -163,7 +172,9 @@ impl Tally {
         let own = self.own[terminal] * share;
         let kin = self.of_group[group] * share - own;
         let push = self.push[terminal] * share;
-        [own, kin, 1.0, push, -1.0 / self.n, -self.noise * share, self.depth * share]
+        // How far copies are ahead is no matter of what is deployed.
+        let local = 0.0;
+        [own, kin, 1.0, push, -1.0 / self.n, -self.noise * share, self.depth * share, local]
     }
 }
 
@@ -200,6 +211,8 @@ pub struct TrainingTwin {
     covariance: Vec<f64>,
     minibatch_variance: f64,
     levels: Vec<Option<Level>>,
+    /// Rounds that each terminal has trained since the last aggregation.
+    since: Vec<f64>,
     sums: Vec<[f64; N_SHARED]>,
     reports: VecDeque<Report>,
     track: Track,
@@ -214,6 +227,7 @@ impl TrainingTwin {
             covariance: Vec::new(),
             minibatch_variance: options.minibatch * options.minibatch,
             levels: vec![None; groups.len()],
+            since: vec![0.0; groups.len()],
             sums: vec![[0.0; N_SHARED]; groups.len()],
             reports: VecDeque::new(),
             track: Track::default(),
@@ -323,7 +337,8 @@ impl TrainingTwin {
     pub fn loss_interval(&self, n: usize) -> Option<(f64, f64)> {
         let level = self.levels[n]?;
         let reach = Z_90 * (level.variance + self.minibatch_variance).sqrt();
-        Some(((level.mean - reach).exp(), (level.mean + reach).exp()))
+        let middle = level.mean - self.ahead(n);
+        Some(((middle - reach).exp(), (middle + reach).exp()))
     }
 
     fn mean_level(&self, counts: impl Fn(usize) -> bool) -> Option<f64> {
@@ -334,8 +349,13 @@ impl TrainingTwin {
         (n > 0.0).then(|| sum / n)
     }
 
+    /// How far a terminal's own copy is ahead of what is deployed, in logarithms of the loss.
+    fn ahead(&self, n: usize) -> f64 {
+        self.weights[LOCAL] * self.since[n]
+    }
+
     /// Takes in the losses reported in a round, then moves all levels by what the round did.
-    pub fn follow(&mut self, round: u64, losses: &[Option<f64>], tally: &Tally) {
+    pub fn follow(&mut self, round: u64, losses: &[Option<f64>], tally: &Tally, aggregates: bool) {
         for (n, loss) in losses.iter().enumerate() {
             if let Some(loss) = loss.filter(|loss| loss.is_finite() && *loss > 0.0) {
                 self.hear(round, n, loss.ln());
@@ -353,19 +373,23 @@ impl TrainingTwin {
                 level.mean -= rate;
                 level.variance += drift;
             }
+            let trained = if tally.own[n] > 0.0 { 1.0 } else { 0.0 };
+            self.since[n] = if aggregates { 0.0 } else { self.since[n] + trained };
         }
     }
 
     fn hear(&mut self, round: u64, terminal: usize, log_loss: f64) {
-        let features = self.sums[terminal];
+        let mut features = self.sums[terminal];
+        features[LOCAL] = self.since[terminal];
+        let deployed = log_loss + self.ahead(terminal);
         self.reports.push_back(Report { round, terminal, log_loss, features });
         let Some(level) = &mut self.levels[terminal] else {
             let variance = self.minibatch_variance;
-            self.levels[terminal] = Some(Level { mean: log_loss, variance });
+            self.levels[terminal] = Some(Level { mean: deployed, variance });
             return;
         };
         const MEMORY: f64 = 0.01;
-        let innovation = log_loss - level.mean;
+        let innovation = deployed - level.mean;
         let variance = level.variance + self.minibatch_variance;
         self.track.add(innovation, variance.sqrt());
         let gain = level.variance / variance;
@@ -441,6 +465,7 @@ impl Persist for TrainingTwin {
         let level = |one: &Option<Level>| one.map_or([f64::NAN; 2], |l| [l.mean, l.variance]);
         snapshot.put_f64("twin/training/levels", self.levels.iter().flat_map(level).collect());
         snapshot.put_f64("twin/training/sums", self.sums.concat());
+        snapshot.put_f64("twin/training/since", self.since.clone());
         let numbers =
             self.reports.iter().flat_map(|one| std::iter::once(one.log_loss).chain(one.features));
         snapshot.put_f64("twin/training/reports", numbers.collect());
@@ -461,6 +486,7 @@ impl Persist for TrainingTwin {
         self.levels = levels.as_chunks::<2>().0.iter().map(level).collect();
         let sums = snapshot.f64("twin/training/sums", N_SHARED * self.groups.len())?;
         self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
+        self.since = snapshot.f64("twin/training/since", self.groups.len())?.to_vec();
         let n_reports = snapshot.len_of("twin/training/whose") / 2;
         let numbers = snapshot.f64("twin/training/reports", KEPT * n_reports)?;
         let whose = snapshot.u64("twin/training/whose", 2 * n_reports)?;

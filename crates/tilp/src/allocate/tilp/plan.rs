@@ -87,10 +87,11 @@ impl Tilp {
         let prior = guide::prior(&self.twin, sights, &self.options);
         let proposal = (actor && self.is_warm())
             .then(|| guide::proposal(&self.agent.sac, now, self.options.horizon));
+        // The plain method starts from the actor. The improved one hears it as one voice among the
+        // candidates, so that its certainty does not keep the search from looking.
         let distribution = match &proposal {
-            // Half of both: the actor's certainty must not keep the search from looking.
-            Some(proposal) => prior.blended(proposal, 0.5),
-            None => prior,
+            Some(proposal) if !seeds => proposal.clone(),
+            _ => prior,
         };
         let mut planner = std::mem::take(&mut self.planner);
         if seeds {

@@ -41,19 +41,24 @@ fn part(n: usize, compression: f64) -> Part {
     Part { terminal: n, group: n % GROUPS, samples: 64.0, compression, depth: 0.5, push: 0.0 }
 }
 
-/// A twin after so many rounds of the law, with minibatch noise.
+/// A twin after so many rounds of the law, with minibatch noise and copies that run ahead.
 fn trained(rounds: u64, noise: f64, seed: u64) -> TrainingTwin {
     let mut rng = Seed::new(seed).stream("law");
     let mut twin = TrainingTwin::new(groups(), GROUPS, TrainingOptions::default());
     let mut levels: Vec<f64> = (0..TERMINALS).map(|_| rng.random::<f64>() - 0.5).collect();
+    let mut since = [0.0; TERMINALS];
     for round in 1..=rounds {
         let (chosen, tally) = draw_round(round, &mut rng);
         let mut losses = vec![None; TERMINALS];
         for n in chosen {
             let scatter: f64 = StandardNormal.sample(&mut rng);
-            losses[n] = Some((levels[n] + noise * scatter).exp());
+            losses[n] = Some((levels[n] - 0.04 * since[n] + noise * scatter).exp());
         }
-        twin.follow(round, &losses, &tally);
+        (0..TERMINALS).for_each(|n| since[n] += f64::from(losses[n].is_some()));
+        if round % 10 == 0 {
+            since.fill(0.0);
+        }
+        twin.follow(round, &losses, &tally, round % 10 == 0);
         for (n, level) in levels.iter_mut().enumerate() {
             *level -= true_rate(&tally, n);
         }
@@ -120,11 +125,11 @@ fn doubt_about_a_terminal_grows_with_silence_and_shrinks_with_a_report() {
     let mut losses = vec![Some(1.0); TERMINALS];
     let mut tally = Tally::new(TERMINALS, GROUPS);
     tally.add(&part(0, 0.75));
-    twin.follow(1, &losses, &tally);
+    twin.follow(1, &losses, &tally, false);
     losses.iter_mut().skip(1).for_each(|loss| *loss = None);
     let before = twin.variances();
     for round in 2..40 {
-        twin.follow(round, &losses, &tally);
+        twin.follow(round, &losses, &tally, round % 10 == 0);
     }
     let after = twin.variances();
     assert!(after[0] < before[0] && after[1] > before[1], "{before:?} {after:?}");
