@@ -209,6 +209,7 @@ fn known(
         give_up: Seconds(raw.limits.give_up_s),
         rho: correlation(raw.cell.doppler_hz, raw.cell.round_interval_s),
         aggregate_every,
+        rounds: raw.rounds,
         tasks,
         n_tasks: Family::ALL.len(),
     }
@@ -248,6 +249,7 @@ fn tilp(tilp: &raw::Tilp) -> TilpOptions {
             sureness: tilp.sureness,
             task_driven: tilp.task_driven,
             caution: tilp.caution,
+            outlook: tilp.outlook,
             ..TwinOptions::default()
         },
         parts: TilpParts {

@@ -153,6 +153,7 @@ fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
     checker.within("methods.tilp.updates", tilp.updates as u64, 0, 1000)?;
     checker.between("methods.tilp.start_scheduled", tilp.start_scheduled, 0.1, 1e4)?;
     checker.between("methods.tilp.caution", tilp.caution, 0.0, 10.0)?;
+    checker.between("methods.tilp.outlook", tilp.outlook, 0.0, 10.0)?;
     checker.between("methods.tilp.reward_unit", tilp.reward_unit, 1e-9, 1e9)?;
     checker.between("methods.tilp.plan_budget_ms", tilp.plan_budget_ms, 0.0, f64::INFINITY)?;
     checker.between("methods.tilp.sureness", tilp.sureness, 0.5, 0.999_999_9)?;

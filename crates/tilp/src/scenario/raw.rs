@@ -364,6 +364,9 @@ pub struct Tilp {
     /// Standard deviations of doubt about its loss that are held against a terminal when its
     /// success is predicted, so that hearing of it is worth something.
     pub caution: f64,
+    /// Losses are expected to fall as this power of the number of rounds: success counts at the
+    /// end, and a robot that fails today is not hopeless.
+    pub outlook: f64,
     /// What actor and critic count as one: about the reward that one round can gain or lose.
     pub reward_unit: f64,
     /// Terminals a round that the search starts from before the actor knows better.

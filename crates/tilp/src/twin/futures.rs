@@ -134,7 +134,7 @@ pub struct Futures {
     pub held: Vec<Lanes>,
     /// Front layers owed.
     pub owed: Vec<Lanes>,
-    /// Success over all terminals.
+    /// Success at the end, over all terminals.
     pub success: Lanes,
     /// Terminals that trained in the last round, one or zero.
     pub trained: Vec<Lanes>,
@@ -352,7 +352,7 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
         excess: excess(cut) as f32,
         depth: cut as f32 / profile.cuts.len() as f32 - 0.5,
     };
-    let (start, slope) = twin.task.line(n);
+    let (start, slope) = twin.task.line_ahead(n, state.outlook);
     Terminal {
         group: nominal.tasks[n],
         samples: state.samples[n] as f32,
@@ -632,7 +632,7 @@ fn deliver<const HELD: bool>(
 /// Losses after the round and the success they promise; returns the fall of the mean loss.
 #[inline(always)]
 fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
-    let [_, kin, any, push, scatter, noise, depth, _] = field.weights;
+    let [_, kin, any, push, scatter, noise, depth, ..] = field.weights;
     let ([least, most], caution) = (field.rates, field.caution);
     let [minibatch, drift] = field.doubt;
     let (mut share, mut common) = ([0.0; LANES], [0.0; LANES]);

@@ -26,7 +26,7 @@ pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Pr
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
 pub use reward::{Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
 pub use state::{Scratch, StepPrediction, Sureness, TwinState};
-pub use task::{Pair, TaskOptions, TaskTwin};
+pub use task::{Outlook, Pair, TaskOptions, TaskTwin};
 pub use track::Track;
 pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin, WeightPrior};
 
@@ -58,6 +58,8 @@ pub struct Nominal {
     pub rho: f64,
     /// Rounds between aggregations, F.
     pub aggregate_every: u64,
+    /// Rounds of the whole training, T.
+    pub rounds: u64,
     /// Task group of each terminal.
     pub tasks: Vec<usize>,
     /// Number of task groups.
@@ -96,6 +98,10 @@ pub struct TwinOptions {
     /// How many standard deviations of doubt about its loss are held against a terminal when its
     /// success is predicted, so that hearing of it is worth something.
     pub caution: f64,
+    /// What counts is success at the end. Losses fall as this power of the number of rounds, give
+    /// or take half of it. Without such an outlook a robot that fails for sure looks hopeless, since
+    /// no single round makes it succeed, and one that succeeds already looks worth polishing.
+    pub outlook: f64,
     /// The reward's first term is the gain in success; else the loss decrease (D18).
     pub task_driven: bool,
 }
@@ -111,6 +117,7 @@ impl Default for TwinOptions {
             sureness: 0.999,
             ahead_z: None,
             caution: 1.0,
+            outlook: 0.5,
             task_driven: true,
         }
     }

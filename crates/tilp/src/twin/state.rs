@@ -4,6 +4,7 @@ use super::Twin;
 use super::fading::FadingAhead;
 use super::network::Exchange;
 use super::reward::{self, Reward};
+use super::task::Outlook;
 use super::training::{Part, Tally};
 use crate::cost::{Grant, Link};
 use crate::round::{Observation, TerminalDecision, Violation};
@@ -38,7 +39,9 @@ pub struct TwinState {
     pub log_loss: Vec<f64>,
     /// Its variance: who was not heard of for long may have forgotten.
     pub variance: Vec<f64>,
-    /// Success over all terminals at these losses, doubt held against them.
+    /// What log-losses will do until the end of training.
+    pub outlook: Outlook,
+    /// Success at the end, over all terminals, doubt about these losses held against them.
     pub success: f64,
 }
 
@@ -90,7 +93,7 @@ pub struct StepPrediction {
     pub n_late: usize,
     /// Mean loss of the terminals, before minus after.
     pub loss_decrease: f64,
-    /// Success after the round.
+    /// Success at the end of training, as it looks after the round.
     pub success: f64,
     /// Terms of the reward.
     pub reward: Reward,
@@ -119,6 +122,7 @@ impl Twin {
         let batch = self.nominal.profile.batch;
         let log_loss = self.training.log_losses(seen.loss);
         let variance = self.training.variances();
+        let outlook = self.outlook(seen.round);
         TwinState {
             round: seen.round,
             lead: 0,
@@ -131,9 +135,10 @@ impl Twin {
             samples: terminals.iter().map(|one| one.n_samples.min(batch) as f64).collect(),
             push: terminals.iter().map(|one| push(one.gradient_norm)).collect(),
             bandwidth: terminals.iter().map(|one| one.previous_bandwidth).collect(),
-            success: self.cautious_success(&log_loss, &variance),
+            success: self.cautious_success(&log_loss, &variance, outlook),
             log_loss,
             variance,
+            outlook,
         }
     }
 
@@ -311,15 +316,26 @@ impl Twin {
             let variance = &mut state.variance[n];
             *variance = self.training.next_variance(*variance, scratch.trains[n]);
         }
-        prediction.success = self.cautious_success(&state.log_loss, &state.variance);
+        prediction.success = self.cautious_success(&state.log_loss, &state.variance, state.outlook);
     }
 
-    /// Success over all terminals, the doubt about each loss held against it.
-    fn cautious_success(&self, log_loss: &[f64], variance: &[f64]) -> f64 {
+    /// What log-losses will do from a round to the last, by the power law of learning curves.
+    fn outlook(&self, round: u64) -> Outlook {
+        // Learning curves do not start as steep as the law says.
+        const EARLIEST: u64 = 20;
+        let (round, rounds) = (round.max(EARLIEST) as f64, self.nominal.rounds as f64);
+        let fall = self.options.outlook * (rounds / round).ln().max(0.0);
+        Outlook { fall, sd: 0.5 * fall }
+    }
+
+    /// Success at the end over all terminals, the doubt about each loss held against it.
+    fn cautious_success(&self, log_loss: &[f64], variance: &[f64], outlook: Outlook) -> f64 {
         let caution = self.options.caution;
         let all = log_loss.iter().zip(variance).enumerate();
         let one = |(n, (log_loss, variance)): (usize, (&f64, &f64))| {
-            self.task.predict(n, log_loss + caution * variance.sqrt())
+            let (start, slope) = self.task.line_ahead(n, outlook);
+            let logit = start - slope * (log_loss + caution * variance.sqrt());
+            1.0 / (1.0 + (-logit).exp())
         };
         all.map(one).sum::<f64>() / log_loss.len() as f64
     }

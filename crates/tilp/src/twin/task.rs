@@ -89,6 +89,15 @@ pub struct TaskTwin {
     track: Track,
 }
 
+/// What a terminal's log-loss is expected to do until the end of training, whatever is decided now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outlook {
+    /// By how much it will fall.
+    pub fall: f64,
+    /// Standard deviation of that.
+    pub sd: f64,
+}
+
 /// Success of a group's terminals and how it moves with level and slope.
 struct Mean {
     success: f64,
@@ -136,6 +145,14 @@ impl TaskTwin {
         let group = self.groups[terminal];
         let curve = &self.curves[group];
         (curve.level + curve.slope * self.centres[group].unwrap_or(0.0), curve.slope)
+    }
+
+    /// The same line for the end of training, when the log-loss will have moved as the outlook says:
+    /// the expectation of a logistic over a normal law is nearly a flatter logistic.
+    pub fn line_ahead(&self, terminal: usize, outlook: Outlook) -> (f64, f64) {
+        let (start, slope) = self.line(terminal);
+        let flatter = (1.0 + std::f64::consts::FRAC_PI_8 * (slope * outlook.sd).powi(2)).sqrt();
+        ((start + slope * outlook.fall) / flatter, slope / flatter)
     }
 
     /// Success over all terminals.

@@ -6,9 +6,9 @@
 //! are refitted every aggregation on a sliding window of reported losses, by ridge regression
 //! toward a prior, inside bounds. A terminal is compared only with itself, on the features summed
 //! up between its reports, so that it does not matter that terminals differ in the level of their
-//! losses. A terminal reports the loss of its own copy, which has moved toward its own data in every
-//! round since the last aggregation; that part is fitted too and taken off, since what is deployed is
-//! the mean of all copies. The level of each terminal is followed by a scalar Kalman filter between the reports.
+//! losses. A terminal reports the loss of its own copy on compressed activations; that copy has moved
+//! toward its own data in every round since the last aggregation. Both parts are fitted too and
+//! taken off, since what is deployed is the mean of all copies, uncompressed. The level of each terminal is followed by a scalar Kalman filter between the reports.
 
 use std::collections::VecDeque;
 
@@ -18,10 +18,13 @@ use super::track::Track;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 /// Weights that all terminals share; each task group adds one of its own on the first feature.
-pub const N_SHARED: usize = 8;
+pub const N_SHARED: usize = 9;
 
 /// Place of the weight that says how far a terminal's own copy is ahead.
-const LOCAL: usize = N_SHARED - 1;
+const LOCAL: usize = N_SHARED - 2;
+
+/// Place of the weight that says how much compression blurs a report.
+const BLUR: usize = N_SHARED - 1;
 
 /// A weight before any data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +61,9 @@ pub struct TrainingOptions {
     /// By how much each round since the last aggregation lowers the loss of a terminal's own copy
     /// below that of the mean of all.
     pub local: WeightPrior,
+    /// By how much compression to a tenth raises the loss that is reported, though not that of the
+    /// policy when it is deployed uncompressed.
+    pub blur: WeightPrior,
     /// Standard deviation of the first between task groups.
     pub group_sd: f64,
     /// A round lowers the logarithm of a loss by no more than this, and raises it by no more than a
@@ -84,6 +90,7 @@ impl Default for TrainingOptions {
             noise: weight(0.002, 0.002, 0.0),
             depth: weight(-0.02, 0.005, -0.1),
             local: weight(0.05, 0.03, 0.0),
+            blur: weight(0.5, 0.2, 0.0),
             group_sd: 0.1,
             most: 0.5,
             window: 200,
@@ -96,7 +103,17 @@ impl Default for TrainingOptions {
 
 impl TrainingOptions {
     fn shared(&self) -> [WeightPrior; N_SHARED] {
-        [self.own, self.kin, self.any, self.push, self.scatter, self.noise, self.depth, self.local]
+        [
+            self.own,
+            self.kin,
+            self.any,
+            self.push,
+            self.scatter,
+            self.noise,
+            self.depth,
+            self.local,
+            self.blur,
+        ]
     }
 }
 
@@ -108,6 +125,8 @@ pub struct Tally {
     depth: f64,
     n: f64,
     own: Vec<f64>,
+    /// Compression noise of each terminal's own messages.
+    blur: Vec<f64>,
     push: Vec<f64>,
     of_group: Vec<f64>,
 }
@@ -134,6 +153,7 @@ impl Tally {
     pub fn new(n_terminals: usize, n_groups: usize) -> Self {
         Self {
             own: vec![0.0; n_terminals],
+            blur: vec![0.0; n_terminals],
             push: vec![0.0; n_terminals],
             of_group: vec![0.0; n_groups],
             ..Self::default()
@@ -153,7 +173,9 @@ impl Tally {
     pub fn add(&mut self, part: &Part) {
         self.samples += part.samples;
         self.n += 1.0;
-        self.noise += part.samples * compression_noise(part.compression);
+        let noise = compression_noise(part.compression);
+        self.noise += part.samples * noise;
+        self.blur[part.terminal] = noise;
         self.depth += part.samples * (part.depth - 0.5);
         self.own[part.terminal] += part.samples;
         self.push[part.terminal] += part.samples * part.push;
@@ -172,9 +194,10 @@ impl Tally {
         let own = self.own[terminal] * share;
         let kin = self.of_group[group] * share - own;
         let push = self.push[terminal] * share;
-        // How far copies are ahead is no matter of what is deployed.
-        let local = 0.0;
-        [own, kin, 1.0, push, -1.0 / self.n, -self.noise * share, self.depth * share, local]
+        let (scatter, noise, depth) = (-1.0 / self.n, -self.noise * share, self.depth * share);
+        // What only reports show is no matter of what is deployed.
+        let (local, blur) = (0.0, 0.0);
+        [own, kin, 1.0, push, scatter, noise, depth, local, blur]
     }
 }
 
@@ -358,7 +381,7 @@ impl TrainingTwin {
     pub fn follow(&mut self, round: u64, losses: &[Option<f64>], tally: &Tally, aggregates: bool) {
         for (n, loss) in losses.iter().enumerate() {
             if let Some(loss) = loss.filter(|loss| loss.is_finite() && *loss > 0.0) {
-                self.hear(round, n, loss.ln());
+                self.hear(round, n, loss.ln(), tally.blur[n]);
             }
         }
         while self.reports.front().is_some_and(|one| one.round + self.options.window < round) {
@@ -378,10 +401,11 @@ impl TrainingTwin {
         }
     }
 
-    fn hear(&mut self, round: u64, terminal: usize, log_loss: f64) {
+    fn hear(&mut self, round: u64, terminal: usize, log_loss: f64, blur: f64) {
         let mut features = self.sums[terminal];
         features[LOCAL] = self.since[terminal];
-        let deployed = log_loss + self.ahead(terminal);
+        features[BLUR] = -blur;
+        let deployed = log_loss + self.ahead(terminal) - self.weights[BLUR] * blur;
         self.reports.push_back(Report { round, terminal, log_loss, features });
         let Some(level) = &mut self.levels[terminal] else {
             let variance = self.minibatch_variance;

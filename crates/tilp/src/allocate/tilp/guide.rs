@@ -47,8 +47,9 @@ fn by_worth(twin: &Twin, sights: &Sights) -> Vec<usize> {
     let (nominal, state) = (twin.nominal(), &sights.state);
     let worth = |n: usize| {
         let (caution, sd) = (twin.options().caution, state.variance[n].sqrt());
-        let success = twin.task.predict(n, state.log_loss[n] + caution * sd);
-        let (_, slope) = twin.task.line(n);
+        let (start, slope) = twin.task.line_ahead(n, state.outlook);
+        let logit = start - slope * (state.log_loss[n] + caution * sd);
+        let success = 1.0 / (1.0 + (-logit).exp());
         // A round of ten: the step that a tenth of the samples makes, and what a report clears up.
         let told = twin.training.next_variance(state.variance[n], true).sqrt();
         let step = 0.1 * twin.training.own_weight(nominal.tasks[n]) + caution * (sd - told);

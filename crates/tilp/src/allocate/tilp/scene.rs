@@ -17,7 +17,7 @@ pub(super) struct Sight {
     n_layers: f32,
     /// Memory as a share of what the deepest cut takes.
     memory: Vec<f32>,
-    /// Success of a terminal: see [`crate::twin::TaskTwin::line`].
+    /// Success of a terminal: see [`crate::twin::TaskTwin::line_ahead`].
     lines: Vec<[f32; 2]>,
     round: u64,
     every: u64,
@@ -29,7 +29,7 @@ impl Sight {
         let deepest = nominal.limits.cuts.last().map_or(1, |&cut| nominal.profile.memory(cut).0);
         let share = |budget: u64| (budget as f64 / deepest as f64).min(1.5) as f32;
         let line = |n: usize| {
-            let (start, slope) = twin.task.line(n);
+            let (start, slope) = twin.task.line_ahead(n, state.outlook);
             [start as f32, slope as f32]
         };
         Self {
