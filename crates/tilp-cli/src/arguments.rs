@@ -42,7 +42,7 @@ pub enum Verb {
 pub struct Run {
     /// A built-in scenario or a TOML file [default: default]
     pub scenario: Option<String>,
-    /// The method that decides [default: deficit]
+    /// The method that decides [default: tilp]
     #[arg(long)]
     pub method: Option<String>,
     /// Seed of the cell, the robots, the data and the training [default: 0]

@@ -65,7 +65,7 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     overrides.extend(arguments.rounds.map(|rounds| format!("rounds={rounds}")));
     let scenario = Scenario::load(name, &overrides).map_err(Failure::input)?;
     let method =
-        method(arguments.method.as_deref().unwrap_or("deficit")).map_err(Failure::input)?;
+        method(arguments.method.as_deref().unwrap_or("tilp")).map_err(Failure::input)?;
     let seed = arguments.seed.unwrap_or(0);
     let out = arguments.out.clone().unwrap_or_else(|| {
         let name = folder_name(scenario.name());

@@ -69,7 +69,7 @@ struct Kit {
 const METHODS: [Method; 5] = [
     Method {
         name: "tilp",
-        about: "experimental: search in a calibrated twin, guided by an actor and a critic",
+        about: "search in a calibrated digital twin, guided by an actor and a critic",
         aggregate_every: None,
         build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed)),
     },

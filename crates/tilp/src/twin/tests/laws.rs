@@ -5,7 +5,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::rng::{Rng, Seed};
 use crate::round::SuccessCount;
-use crate::twin::{Part, Tally, TaskOptions, TaskTwin, TrainingOptions, TrainingTwin};
+use crate::twin::{Outlook, Part, Tally, TaskOptions, TaskTwin, TrainingOptions, TrainingTwin};
 
 const GROUPS: usize = 8;
 const TERMINALS: usize = 48;
@@ -257,4 +257,35 @@ fn the_task_twin_is_safe_without_data() {
     assert!(low < 0.1 && high > 0.8);
     assert!(twin.success_sd(&[0.0; TERMINALS]) > 0.05);
     assert_eq!(twin.track().coverage(), None);
+}
+
+#[test]
+fn an_outlook_raises_and_flattens_a_line_and_none_leaves_it() {
+    let twin = new_task_twin();
+    let none = Outlook::default();
+    assert_eq!(twin.line_ahead(0, none), twin.line(0));
+    let success = |outlook: Outlook, log_loss: f64| {
+        let (start, slope) = twin.line_ahead(0, outlook);
+        1.0 / (1.0 + (slope * log_loss - start).exp())
+    };
+    let ahead = Outlook { fall: 1.0, sd: 0.5 };
+    assert!(success(ahead, 0.0) > success(none, 0.0));
+    // A robot that surely fails today is worth more effort, one that surely succeeds less.
+    let worth = |outlook, log_loss| success(outlook, log_loss - 0.05) - success(outlook, log_loss);
+    assert!(worth(ahead, 2.5) > 2.0 * worth(none, 2.5));
+    assert!(worth(ahead, -2.0) < worth(none, -2.0));
+    // The flatter line is the mean over what may come, by brute force.
+    let mean = |log_loss: f64| {
+        let one = |k: i32| {
+            let z = f64::from(k) / 100.0;
+            let weight = (-0.5 * z * z).exp();
+            (weight * success(none, log_loss - ahead.fall + ahead.sd * z), weight)
+        };
+        let (sum, weights) =
+            (-500..=500).map(one).fold((0.0, 0.0), |(a, b), (x, w)| (a + x, b + w));
+        sum / weights
+    };
+    for log_loss in [-2.0, -0.5, 0.5, 2.0, 3.0] {
+        assert!((success(ahead, log_loss) - mean(log_loss)).abs() < 0.01, "{log_loss}");
+    }
 }

@@ -310,3 +310,15 @@ fn being_sure_costs_delay_and_more_so_for_more_terminals() {
         assert!(scratch.safe_delays[n] > scratch.delays[n] * 1.05);
     }
 }
+
+#[test]
+fn the_outlook_is_over_when_training_is() {
+    let mut fake = Fake::new(12, DEFAULT, 16);
+    let twin = fake.twin(TwinOptions::default());
+    let mut fall = |round: u64| {
+        fake.round = round;
+        twin.state(&fake.observe()).outlook.fall
+    };
+    assert!(fall(1) > fall(100) && fall(100) > fall(500) && fall(500) > fall(999));
+    assert_eq!(fall(1000), 0.0);
+}
