@@ -76,6 +76,7 @@ fn a_run_folder_holds_the_files_of_the_specification() {
         "scenario.toml",
         "rounds.csv",
         "terminals.parquet",
+        "calibration.csv",
         "summary.json",
         "model.safetensors",
         "checkpoint/state.safetensors",
