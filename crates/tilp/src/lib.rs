@@ -4,6 +4,7 @@ pub mod allocate;
 pub mod cost;
 pub mod experiment;
 pub mod nn;
+pub mod plot;
 pub mod record;
 pub mod rl;
 pub mod rng;

@@ -7,6 +7,7 @@
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
 mod fading;
+mod forecast;
 mod linear;
 mod network;
 mod normal;
@@ -20,6 +21,7 @@ mod training;
 mod tests;
 
 pub use fading::FadingAhead;
+pub use forecast::{Forecast, Interval, TerminalForecast};
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
 pub use reward::{Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};

@@ -10,6 +10,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rng", &[]),
     ("snapshot", &[]),
     ("nn", &[]),
+    ("plot", &[]),
     ("round", &["snapshot", "units"]),
     ("run", &["round"]), // names no implementation
     ("wireless", &["rng", "units"]),

@@ -1,0 +1,81 @@
+//! What will be measured of a round: 90 % intervals, made before the round is executed.
+
+use super::Twin;
+use super::network::Exchange;
+use crate::round::{Feasible, Observation};
+
+/// A value and the interval that holds it nine times out of ten.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// The most likely value.
+    pub mid: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether a value lies inside, ends included.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+/// What a scheduled terminal will be seen to need, and to report if it takes part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TerminalForecast {
+    /// Delay as measured, in seconds.
+    pub delay_s: Interval,
+    /// Energy as measured, in joules.
+    pub energy_j: Interval,
+    /// Loss on its minibatch; none if it was never heard of.
+    pub loss: Option<Interval>,
+}
+
+/// The forecast of a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// One entry per terminal; none for who is not scheduled.
+    pub terminals: Vec<Option<TerminalForecast>>,
+}
+
+impl Twin {
+    /// What will be measured of a round if this plan is executed.
+    pub fn forecast(&self, seen: &Observation, plan: &Feasible) -> Forecast {
+        let exchanges = self.exchanges(seen, plan);
+        let one = |n: usize| {
+            let exchange = exchanges[n].as_ref()?;
+            let scheduled = plan.decision().terminals[n].scheduled;
+            scheduled.then(|| self.forecast_terminal(n, exchange))
+        };
+        Forecast { terminals: (0..exchanges.len()).map(one).collect() }
+    }
+
+    /// Share of successes that so many episodes of a group will show after the round at hand. One
+    /// round moves the loss of a group by far less than its curve is uncertain, so the loss known
+    /// before the round is read.
+    pub fn forecast_success(&self, seen: &Observation, group: usize, episodes: u64) -> Interval {
+        let loss = self.training.loss(group).or(seen.loss).unwrap_or(1.0);
+        let (low, high) = self.task.count_interval(group, loss, episodes);
+        let share = |count: u64| count as f64 / episodes.max(1) as f64;
+        Interval { low: share(low), mid: self.task.predict(group, loss), high: share(high) }
+    }
+
+    fn forecast_terminal(&self, n: usize, exchange: &Exchange) -> TerminalForecast {
+        let (low, high) = self.network.delay_interval(n, exchange);
+        TerminalForecast {
+            delay_s: middle_of(low.0, high.0),
+            energy_j: {
+                let (low, high) = self.network.energy_interval(n, exchange);
+                middle_of(low, high)
+            },
+            loss: self.training.loss_interval(n).map(|(low, high)| middle_of(low, high)),
+        }
+    }
+}
+
+/// Errors are log-normal: the most likely value is the geometric middle of its interval.
+fn middle_of(low: f64, high: f64) -> Interval {
+    Interval { low, mid: (low * high).sqrt(), high }
+}
