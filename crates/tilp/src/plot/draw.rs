@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::axis::Layout;
-use super::{Colour, Figure, Mark, Panel, Size};
+use super::{Colour, Figure, Mark, Panel, Series, Size};
 
 /// Room around the data of a panel: for labels on the left and below, for the title above.
 const LEFT: f64 = 62.0;
@@ -15,7 +15,7 @@ const TITLE: f64 = 30.0;
 const LEGEND: f64 = 20.0;
 const MARGIN: f64 = 10.0;
 /// Width of an average letter of the legend.
-const LETTER: f64 = 6.4;
+const LETTER: f64 = 7.0;
 
 impl Figure {
     /// The figure as the text of an SVG file.
@@ -46,11 +46,14 @@ impl Figure {
         svg + "</svg>\n"
     }
 
-    /// Each name once, in lines that fit the width, and how many lines that takes.
+    /// Each name once, bands after what they surround, in lines that fit the width; and how many
+    /// lines that takes.
     fn legend(&self, width: f64) -> (String, usize) {
         let mut names: Vec<&str> = vec![""];
         let (mut svg, mut x, mut line) = (String::new(), MARGIN, 0usize);
-        for series in self.panels.iter().flat_map(|panel| &panel.series) {
+        let all = || self.panels.iter().flat_map(|panel| &panel.series);
+        let is_band = |series: &&Series| matches!(series.mark, Mark::Band(_));
+        for series in all().filter(|one| !is_band(one)).chain(all().filter(is_band)) {
             if names.contains(&series.name.as_str()) {
                 continue;
             }
@@ -170,7 +173,7 @@ impl Plane<'_> {
             self.panel.y.shows(y).then(|| self.y.share(y))?,
         );
         let inside = (-1e-6..=1.0 + 1e-6).contains(&x) && (-1e-6..=1.0 + 1e-6).contains(&y);
-        inside.then(|| (LEFT + x * self.size.width, ABOVE + (1.0 - y) * self.size.height))
+        inside.then_some((LEFT + x * self.size.width, ABOVE + (1.0 - y) * self.size.height))
     }
 
     /// A grid line and a label at each tick, and the frame.

@@ -46,7 +46,7 @@ pub struct Panel {
 /// Data of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name in the legend; nothing there if empty or named before.
+    /// Its name in the legend; nothing there if it is empty or stands there already.
     pub name: String,
     /// Its colour.
     pub colour: Colour,

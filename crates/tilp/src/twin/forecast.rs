@@ -52,9 +52,9 @@ impl Twin {
         Forecast { terminals: (0..exchanges.len()).map(one).collect() }
     }
 
-    /// Share of successes that so many episodes of a group will show after the round at hand. One
-    /// round moves the loss of a group by far less than its curve is uncertain, so the loss known
-    /// before the round is read.
+    /// Share of successes that so many episodes of a group will show after the round at hand, read
+    /// off its curve at the loss known before the round: what the round itself does to the loss is
+    /// left out.
     pub fn forecast_success(&self, seen: &Observation, group: usize, episodes: u64) -> Interval {
         let loss = self.training.loss(group).or(seen.loss).unwrap_or(1.0);
         let (low, high) = self.task.count_interval(group, loss, episodes);
@@ -65,17 +65,27 @@ impl Twin {
     fn forecast_terminal(&self, n: usize, exchange: &Exchange) -> TerminalForecast {
         let (low, high) = self.network.delay_interval(n, exchange);
         TerminalForecast {
-            delay_s: middle_of(low.0, high.0),
-            energy_j: {
-                let (low, high) = self.network.energy_interval(n, exchange);
-                middle_of(low, high)
-            },
-            loss: self.training.loss_interval(n).map(|(low, high)| middle_of(low, high)),
+            delay_s: middle_of((low.0, high.0)),
+            energy_j: middle_of(self.network.energy_interval(n, exchange)),
+            loss: self.training.loss_interval(n).map(middle_of),
         }
     }
 }
 
 /// Errors are log-normal: the most likely value is the geometric middle of its interval.
-fn middle_of(low: f64, high: f64) -> Interval {
+fn middle_of((low, high): (f64, f64)) -> Interval {
     Interval { low, mid: (low * high).sqrt(), high }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_holds_its_ends_and_its_geometric_middle() {
+        let interval = middle_of((2.0, 8.0));
+        assert_eq!(interval, Interval { low: 2.0, mid: 4.0, high: 8.0 });
+        assert!([2.0, 4.0, 8.0].iter().all(|value| interval.holds(*value)));
+        assert!(![1.99, 8.01, f64::NAN].iter().any(|value| interval.holds(*value)));
+    }
 }

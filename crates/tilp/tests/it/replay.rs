@@ -129,6 +129,7 @@ fn the_calibrated_twin_forecasts_a_run_better_than_the_data_sheet() {
     for one in [delay, energy] {
         assert!(one.n > 40, "{one:?}");
         assert!(one.error_after < one.error_before, "{one:?}");
+        assert!(one.coverage_after.is_some_and(|share| share > 0.8), "{one:?}");
     }
     assert_eq!(report.frozen, [""; 0]);
     assert_eq!(report.curve.groups.len(), 5);
