@@ -37,7 +37,7 @@ fn as_text(report: &TwinReport) -> String {
     text += "                     n  uncalibrated  calibrated  first / later  uncalibrated  calibrated\n";
     report.sub_twins.iter().for_each(|one| text += &sub_twin_line(one));
     text += &notes(report);
-    text += &hidden_lines(&report.hidden);
+    text += &hidden_lines(&report.hidden, first_of(report, true));
     text + &curve_lines(&report.curve)
 }
 
@@ -55,27 +55,31 @@ fn sub_twin_line(one: &SubTwinReport) -> String {
     )
 }
 
+/// How many measurements count as the first ones of a terminal, or else of a task.
+fn first_of(report: &TwinReport, terminals: bool) -> u64 {
+    report.sub_twins.iter().find(|one| one.relative == terminals).map_or(0, |one| one.first)
+}
+
 /// What the columns mean.
 fn notes(report: &TwinReport) -> String {
-    let first = |relative: bool| {
-        report.sub_twins.iter().find(|one| one.relative == relative).map_or(0, |one| one.first)
-    };
     format!(
         "in % of what was measured, success in percentage points; first: a terminal's first {} \
          rounds,\na task's first {} measurements, calibrated. Every forecast was made before its \
          round was seen.\n",
-        first(true),
-        first(false)
+        first_of(report, true),
+        first_of(report, false)
     )
 }
 
-fn hidden_lines(hidden: &[FactorReport]) -> String {
+fn hidden_lines(hidden: &[FactorReport], first: u64) -> String {
     let n = hidden.first().map_or(0, |one| one.n_terminals);
     if n == 0 {
-        return "\nhidden from the twin: no terminal was scheduled more than 30 times\n".into();
+        return format!(
+            "\nhidden from the twin: no terminal was scheduled more than {first} times\n"
+        );
     }
     let mut text = format!(
-        "\nhidden from the twin, median error over the {n} terminals scheduled more than 30 times\n\
+        "\nhidden from the twin, median error over the {n} terminals scheduled more than {first} times\n\
          {:35}uncalibrated  calibrated\n",
         ""
     );

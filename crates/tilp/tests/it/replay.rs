@@ -83,22 +83,44 @@ fn reported(place: &str, overrides: &[&str]) -> TwinReport {
     report(&replay, &forecasts(&replay))
 }
 
+/// Every round of the replay is the one lived through; how many were late, how many measured.
+fn assert_same(keep: &Keep, replay: &Replay) -> (usize, usize) {
+    let (mut n_late, mut n_measured) = (0, 0);
+    assert_eq!(replay.rounds().count(), keep.rounds.len());
+    for (found, lived) in replay.rounds().zip(&keep.rounds) {
+        assert_eq!(found.seen, lived.seen);
+        assert_eq!(found.plan, lived.plan);
+        assert_eq!(found.outcome, lived.done.outcome);
+        n_late += lived.done.outcome.terminals.iter().filter(|one| one.late).count();
+        n_measured += usize::from(lived.done.outcome.success.is_some());
+    }
+    (n_late, n_measured)
+}
+
 #[test]
 fn a_replay_shows_exactly_what_the_base_station_saw_decided_and_measured() {
     for name in ["splitfed", "random", "deficit"] {
         let (keep, replay) = recorded(&format!("same-{name}"), name, &[]);
-        let (mut n_late, mut n_measured) = (0, 0);
-        assert_eq!(replay.rounds().count(), keep.rounds.len());
-        for (found, lived) in replay.rounds().zip(&keep.rounds) {
-            assert_eq!(found.seen, lived.seen, "{name}");
-            assert_eq!(found.plan, lived.plan, "{name}");
-            assert_eq!(found.outcome, lived.done.outcome, "{name}");
-            n_late += lived.done.outcome.terminals.iter().filter(|one| one.late).count();
-            n_measured += usize::from(lived.done.outcome.success.is_some());
-        }
+        let (n_late, n_measured) = assert_same(&keep, &replay);
         assert_eq!(n_measured, 4);
         assert!(n_late > 0 || name != "splitfed", "the test is to see late terminals too");
     }
+}
+
+#[test]
+fn a_replay_over_a_recorded_channel_is_exact_too() {
+    // Its gains are means of powers, which do not come back from decibels to the last bit.
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let trace = Scratch(path.join(format!("replay-channel-{}", std::process::id())));
+    std::fs::create_dir_all(&trace.0).unwrap();
+    let file = trace.0.join("trace.csv");
+    let gain = |round: usize, n: usize| -90.0 - 3.7 * n as f64 - 0.9 * ((round * 7 + n) % 5) as f64;
+    let row = |round| (0..6).map(|n| gain(round, n).to_string()).collect::<Vec<_>>().join(",");
+    let rows: Vec<String> = (0..11).map(row).collect();
+    std::fs::write(&file, format!("a,b,c,d,e,f\n{}\n", rows.join("\n"))).unwrap();
+    let channel = format!("cell.trace={}", file.display());
+    let (keep, replay) = recorded("channel", "random", &[&channel]);
+    assert_same(&keep, &replay);
 }
 
 #[test]
