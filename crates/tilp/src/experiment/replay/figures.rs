@@ -69,8 +69,9 @@ impl Quantity<'_> {
     ) -> Panel {
         let every = self.samples.len().div_ceil(MOST_POINTS).max(1);
         let drawn = self.samples.iter().step_by(every);
-        let points = drawn.map(|one| (self.factor * pick(one).mid, self.factor * one.measured));
-        let points = points.collect();
+        // What lies beyond is drawn on the edge, so that nothing is hidden.
+        let shown = |value: f64| (self.factor * value).clamp(low, high);
+        let points = drawn.map(|one| (shown(pick(one).mid), shown(one.measured))).collect();
         let scale = if self.is_share() { Scale::Linear } else { Scale::Log };
         let mark = if self.is_share() { Mark::Dots(points) } else { Mark::Cloud(points) };
         let unit = if self.unit.is_empty() { String::new() } else { format!(", {}", self.unit) };
@@ -85,17 +86,16 @@ impl Quantity<'_> {
         }
     }
 
-    /// The same range for all axes.
+    /// The same range for all axes. It leaves out the thousandth of the values at either end,
+    /// since one wild forecast would press all others into a corner.
     fn range(&self) -> (f64, f64) {
         if self.is_share() {
             return (0.0, 100.0);
         }
-        let values =
-            self.samples.iter().flat_map(|one| [one.before.mid, one.after.mid, one.measured]);
-        let ends = values.fold((f64::INFINITY, 0.0f64), |(low, high), value| {
-            (low.min(self.factor * value), high.max(self.factor * value))
-        });
-        if ends.1 > 0.0 { (ends.0 / 1.1, ends.1 * 1.1) } else { (1.0, 10.0) }
+        let values = |one: &Sample| [one.before.mid, one.after.mid, one.measured];
+        let values: Vec<f64> = self.samples.iter().flat_map(values).collect();
+        let ends = quantile(values.clone(), 0.001).zip(quantile(values, 0.999));
+        ends.map_or((1.0, 10.0), |(low, high)| (self.factor * low / 1.2, self.factor * high * 1.2))
     }
 
     /// Median error of each stretch of rounds, and between which errors its middle half lies.
