@@ -31,6 +31,9 @@ pub enum Verb {
     /// Train the robots' policy with one method on one scenario
     #[command(after_help = EXIT_CODES)]
     Run(Run),
+    /// Show a finished run to the twin: predicted against realised, before and after calibration
+    #[command(after_help = TWIN)]
+    Twin(Twin),
     /// List, show, check and measure scenarios
     Scenario(Scenario),
     /// Make policies
@@ -69,6 +72,28 @@ pub struct Run {
     /// Print nothing but the result
     #[arg(long)]
     pub quiet: bool,
+}
+
+const TWIN: &str = "\
+Two twins go through the rounds of the run, whichever method decided in it: one calibrates after
+every round (but for the loops that [methods.tilp] of the run's scenario freezes), one never does.
+Both forecast each round before they see it. Figures: delay.svg, energy.svg, loss.svg, success.svg,
+tasks.svg.
+
+Exit codes: 0 done, 1 failed on the way, 2 bad usage or bad input";
+
+/// `tilp twin`.
+#[derive(Args)]
+pub struct Twin {
+    /// Folder of a finished run
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Folder for the figures [default: DIR/twin]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// How to print a result.

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
 fn perform(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Run(run) => commands::run::run(run),
+        Verb::Twin(twin) => commands::twin::twin(twin),
         Verb::Scenario(scenario) => commands::scenario::scenario(scenario),
         Verb::Policy(policy) => commands::policy::policy(policy),
     }

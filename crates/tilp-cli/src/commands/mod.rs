@@ -3,6 +3,7 @@
 pub mod policy;
 pub mod run;
 pub mod scenario;
+pub mod twin;
 
 use std::path::PathBuf;
 

@@ -7,7 +7,7 @@ use crate::scratch::SHORT;
 use crate::{Scratch, run, succeed, text};
 
 /// Runs the program, which must refuse; gives the line it says.
-fn refused(scratch: &Scratch, arguments: &[&str]) -> String {
+pub fn refused(scratch: &Scratch, arguments: &[&str]) -> String {
     let before = scratch.listing();
     let output = run(scratch.path(), arguments);
     let said = text(&output.stderr);
@@ -20,7 +20,7 @@ fn refused(scratch: &Scratch, arguments: &[&str]) -> String {
     said
 }
 
-fn assert_names(said: &str, words: &[&str]) {
+pub fn assert_names(said: &str, words: &[&str]) {
     for word in words {
         assert!(said.contains(word), "`{word}` is not in: {said}");
     }

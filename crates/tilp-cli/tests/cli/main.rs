@@ -5,6 +5,7 @@
 //! - `repeat`: the same bytes for any number of threads and after any kill.
 //! - `scenario`: the verbs of `tilp scenario`.
 //! - `signals`: Ctrl-C and SIGTERM.
+//! - `twin`: `tilp twin` and the folders it refuses.
 
 mod bad_input;
 mod output;
@@ -12,6 +13,7 @@ mod repeat;
 mod scenario;
 mod scratch;
 mod signals;
+mod twin;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -76,6 +76,7 @@ fn a_run_folder_holds_the_files_of_the_specification() {
         "scenario.toml",
         "rounds.csv",
         "terminals.parquet",
+        "calibration.csv",
         "summary.json",
         "model.safetensors",
         "checkpoint/state.safetensors",
@@ -138,11 +139,12 @@ fn every_verb_has_help_and_the_first_lists_the_exit_codes() {
     for line in ["0    done", "1    failed", "2    bad usage or bad input", "130 ", "143 "] {
         assert!(help.contains(line), "no `{line}` in {help}");
     }
-    for verb in ["run", "scenario", "policy"] {
+    for verb in ["run", "twin", "scenario", "policy"] {
         assert!(help.contains(&format!("  {verb} ")), "no {verb} in {help}");
     }
     for verb in [
         &["run"][..],
+        &["twin"],
         &["scenario"],
         &["scenario", "list"],
         &["scenario", "show"],

@@ -52,7 +52,7 @@ pub struct Method {
     /// What it does, in one line.
     pub about: &'static str,
     /// Rounds between aggregations, if the method has its own rule.
-    aggregate_every: Option<u64>,
+    pub(super) aggregate_every: Option<u64>,
     build: fn(Kit) -> Box<dyn Allocator>,
 }
 
@@ -188,7 +188,7 @@ pub fn assemble(
 }
 
 /// What the twin may know beforehand: nothing of it is the world's truth.
-fn known(
+pub(super) fn known(
     raw: &raw::Raw,
     profile: &Profile,
     nominal: &[Hardware],
@@ -215,7 +215,7 @@ fn known(
     }
 }
 
-fn tilp(tilp: &raw::Tilp) -> TilpOptions {
+pub(super) fn tilp(tilp: &raw::Tilp) -> TilpOptions {
     let (samples, elites, iterations) = (tilp.samples, tilp.elites, tilp.iterations);
     let cem = if tilp.plain_search {
         Cem::paper(samples, elites, iterations)
@@ -311,7 +311,7 @@ fn compressor(raw: &raw::Raw) -> Compressor {
     }
 }
 
-fn hardware_range(raw: &raw::Raw) -> HardwareRange {
+pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
     // dBm to W: 30 dB less.
     let noise_db = raw.cell.noise_dbm_per_hz - 30.0 + raw.cell.noise_figure_db;
     HardwareRange {
@@ -420,14 +420,14 @@ fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
-fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
     let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
     let cut = |layer: usize| policy.profile(layer, batch, momentum);
     Profile { batch, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
 /// The variants of the terminals: tasks dealt out in proportion and shuffled.
-fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
+pub(super) fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
     use rand::seq::SliceRandom;
     let range = variant_range(&raw.tasks.range);
     let mut tasks = deal(&raw.tasks.shares.in_order(), raw.cell.n_terminals);

@@ -5,10 +5,12 @@ mod cache;
 mod check;
 mod load;
 mod raw;
+mod twin;
 
 pub use assemble::{Method, Parts, assemble, method, methods, narrow_demonstrations, untrained};
 pub use cache::{Cache, CacheError};
 pub use load::{BUILTIN, ScenarioError};
+pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;

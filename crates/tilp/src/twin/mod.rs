@@ -7,6 +7,7 @@
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
 mod fading;
+mod forecast;
 mod futures;
 mod linear;
 mod network;
@@ -21,6 +22,7 @@ mod training;
 mod tests;
 
 pub use fading::FadingAhead;
+pub use forecast::{Forecast, Interval, TerminalForecast};
 pub use futures::{COMPRESSION_LEVELS, Field, Futures, Moves, compression_at, compression_level};
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};

@@ -322,8 +322,12 @@ impl TrainingTwin {
         if let Some(level) = self.levels[terminal] {
             return Some(level.mean);
         }
-        let group = self.groups[terminal];
-        self.mean_level(|n| self.groups[n] == group).or_else(|| self.mean_level(|_| true))
+        self.group_log_loss(self.groups[terminal]).or_else(|| self.mean_level(|_| true))
+    }
+
+    /// Mean over the terminals of a group that were heard of.
+    pub fn group_log_loss(&self, group: usize) -> Option<f64> {
+        self.mean_level(|n| self.groups[n] == group)
     }
 
     /// Logarithm of the loss of every terminal now; `fallback` is a loss for where nothing is known.
@@ -356,11 +360,12 @@ impl TrainingTwin {
         (self.minibatch_variance, self.options.drift * self.options.drift)
     }
 
-    /// 90 % interval of the loss that a terminal will report if it takes part now.
-    pub fn loss_interval(&self, n: usize) -> Option<(f64, f64)> {
+    /// 90 % interval of the loss that a terminal will report if it takes part now at this compression.
+    pub fn loss_interval(&self, n: usize, compression: f64) -> Option<(f64, f64)> {
         let level = self.levels[n]?;
         let reach = Z_90 * (level.variance + self.minibatch_variance).sqrt();
-        let middle = level.mean - self.ahead(n);
+        let blur = self.weights[BLUR] * compression_noise(compression);
+        let middle = level.mean - self.ahead(n) + blur;
         Some(((middle - reach).exp(), (middle + reach).exp()))
     }
 

@@ -4,9 +4,11 @@
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `methods`: decisions of the allocation methods.
+//! - `replay`: a run shown again to a twin.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod methods;
+mod replay;
 mod runs;
 mod scenarios;
 mod tidy;

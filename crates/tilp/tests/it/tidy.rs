@@ -11,6 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("snapshot", &[]),
     ("lanes", &["rng"]),
     ("nn", &["lanes"]),
+    ("plot", &[]),
     ("round", &["snapshot", "units"]),
     ("run", &["round"]), // names no implementation
     ("wireless", &["rng", "units"]),
