@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use crate::record::{
     Checkpoint, Evaluation, Files, History, Identity, RecordError, RoundRow, RunFolder, Summary,
 };
-use crate::round::{Allocator, Decision, Feasible, Observation, Outcome, SuccessCount, World};
+use crate::round::{
+    Allocator, Confidant, Decision, Feasible, Observation, Outcome, SuccessCount, World,
+};
 use crate::run::{Recorder, RoundRecord, Stop, run};
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
@@ -194,6 +196,10 @@ impl Allocator for Timed<'_> {
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
         self.inner.learn(seen, plan, outcome);
+    }
+
+    fn confidant(&mut self) -> Option<&mut dyn Confidant> {
+        self.inner.confidant()
     }
 }
 

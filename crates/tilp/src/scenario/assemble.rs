@@ -7,8 +7,8 @@ use super::cache::Cache;
 use super::raw;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    Deficit, Greedy, Parts as TilpParts, Problem, Random, ReferenceKnobs, SplitFed, Tilp,
-    TilpOptions,
+    Deficit, Greedy, Oracle, OracleOptions, Parts as TilpParts, Problem, Random, ReferenceKnobs,
+    SplitFed, Tilp, TilpOptions,
 };
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use crate::rng::Seed;
@@ -53,6 +53,8 @@ pub struct Method {
     pub about: &'static str,
     /// Rounds between aggregations, if the method has its own rule.
     pub(super) aggregate_every: Option<u64>,
+    /// The method whose learning rates it shares unless it has its own.
+    rates_of: Option<&'static str>,
     build: fn(Kit) -> Box<dyn Allocator>,
 }
 
@@ -62,40 +64,53 @@ struct Kit {
     nominal: Nominal,
     knobs: ReferenceKnobs,
     tilp: TilpOptions,
+    oracle: OracleOptions,
     seed: Seed,
 }
 
 /// Every method there is.
-const METHODS: [Method; 5] = [
+const METHODS: [Method; 6] = [
     Method {
         name: "tilp",
         about: "search in a calibrated digital twin, guided by an actor and a critic",
         aggregate_every: None,
+        rates_of: None,
         build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed)),
     },
     Method {
         name: "splitfed",
         about: "everybody, even shares, fixed cut, averaged every round",
         aggregate_every: Some(1),
+        rates_of: None,
         build: |kit| Box::new(SplitFed::new(kit.problem)),
     },
     Method {
         name: "random",
         about: "random terminals that can make the deadline together",
         aggregate_every: None,
+        rates_of: None,
         build: |kit| Box::new(Random::new(kit.problem, kit.knobs, kit.seed)),
     },
     Method {
         name: "greedy",
         about: "best channels first, equal finishing time",
         aggregate_every: None,
+        rates_of: None,
         build: |kit| Box::new(Greedy::new(kit.problem, kit.knobs)),
     },
     Method {
         name: "deficit",
         about: "terminals of failing tasks drawn more often, equal finishing time",
         aggregate_every: None,
+        rates_of: None,
         build: |kit| Box::new(Deficit::new(kit.problem, kit.knobs, kit.seed)),
+    },
+    Method {
+        name: "oracle",
+        about: "tilp told the true world model: no method, an upper bound",
+        aggregate_every: None,
+        rates_of: Some("tilp"),
+        build: |kit| Box::new(Oracle::new(kit.nominal, kit.tilp, kit.oracle, kit.seed)),
     },
 ];
 
@@ -182,6 +197,7 @@ pub fn assemble(
         nominal: known,
         knobs: knobs(raw),
         tilp: tilp(&raw.methods.tilp),
+        oracle: raw.methods.oracle.options(),
         seed: seed.named("allocator"),
     });
     Ok(Parts { world, allocator, limits })
@@ -326,7 +342,8 @@ pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
 
 fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
     let learning = &raw.learning;
-    let (server, terminal) = match raw.methods.rates.get(method.name) {
+    let of = |name: &str| raw.methods.rates.get(name);
+    let (server, terminal) = match of(method.name).or_else(|| method.rates_of.and_then(of)) {
         Some(own) => (own.server_rate, own.terminal_rate),
         None => (learning.server_rate, learning.terminal_rate),
     };

@@ -136,6 +136,9 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         checker.between(&field("server_rate"), rates.server_rate, 0.0, 100.0)?;
         checker.between(&field("terminal_rate"), rates.terminal_rate, 0.0, 100.0)?;
     }
+    let oracle = &raw.methods.oracle;
+    checker.within("methods.oracle.loss_samples", oracle.loss_samples as u64, 1, 100_000)?;
+    checker.within("methods.oracle.success_episodes", oracle.success_episodes as u64, 1, 1000)?;
     tilp(checker, &raw.methods.tilp)
 }
 

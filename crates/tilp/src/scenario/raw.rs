@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::allocate::OracleOptions;
+
 /// A complete scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -329,6 +331,8 @@ pub struct Methods {
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
     pub tilp: Tilp,
+    /// The reference `oracle`.
+    pub oracle: Oracle,
 }
 
 /// Learning rates of one method.
@@ -404,6 +408,22 @@ pub struct Tilp {
     pub task_driven: bool,
 }
 
+/// What the reference `oracle`, TiLP otherwise, is told of the true world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Oracle {
+    /// Hardware, and the fading of the rounds to come.
+    pub network: bool,
+    /// The loss of every terminal before every round.
+    pub training: bool,
+    /// The success of every terminal, once per calibration interval.
+    pub task: bool,
+    /// Samples of each terminal that a true loss is taken over.
+    pub loss_samples: usize,
+    /// Episodes of each terminal that a true success is taken over.
+    pub success_episodes: usize,
+}
+
 /// Knobs of the reference methods `random`, `greedy` and `deficit`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -416,6 +436,19 @@ pub struct Reference {
     pub margin: f64,
     /// Share of the terminals, the farthest first by gain, that is never scheduled.
     pub skip_far_share: f64,
+}
+
+impl Oracle {
+    /// The same for the method.
+    pub fn options(&self) -> OracleOptions {
+        OracleOptions {
+            network: self.network,
+            training: self.training,
+            task: self.task,
+            samples: self.loss_samples,
+            episodes: self.success_episodes,
+        }
+    }
 }
 
 impl TaskShares {

@@ -367,11 +367,7 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
 fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>, Vec<f32>) {
     let n = state.gain.len();
     let kept = twin.nominal().rho * twin.nominal().rho;
-    let power = |n: usize, step: usize| {
-        let left = kept.powi(step as i32);
-        let fresh = 1.0 - left * (1.0 - state.fresh);
-        twin.fading_power(super::FadingAhead { known: state.known[n] * left, fresh })
-    };
+    let power = |n: usize, step: usize| twin.fading_power(state.fading_after(n, step, kept));
     // The averaged model has the fading in its expectation.
     let power = |n: usize, step: usize| match twin.nominal().rate_model {
         RateModel::Held => power(n, step),

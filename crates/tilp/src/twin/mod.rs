@@ -17,6 +17,7 @@ mod state;
 mod task;
 mod track;
 mod training;
+mod truth;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use state::{Scratch, StepPrediction, Sureness, TwinState};
 pub use task::{Outlook, Pair, TaskOptions, TaskTwin};
 pub use track::Track;
 pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin, WeightPrior};
+pub use truth::Foresight;
 
 use crate::cost::{Accounting, Hardware, Profile};
 use crate::round::{Feasible, Limits, Observation, Outcome};
@@ -139,6 +141,7 @@ pub struct Twin {
     scale: Scale,
     /// Entry n: how many standard deviations each of n terminals must have in hand.
     z: Vec<f64>,
+    told: truth::Told,
 }
 
 impl Twin {
@@ -154,6 +157,7 @@ impl Twin {
             task: TaskTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.task),
             scale: Scale::new(n, limits.power, limits.deadline),
             z: (0..=n).map(|n| -normal::quantile(tail(n))).collect(),
+            told: truth::Told::default(),
             nominal,
             options,
         }
@@ -217,7 +221,9 @@ impl Twin {
                 tally.add(&self.part(&state, one, n));
             }
         }
-        let losses: Vec<Option<f64>> = outcome.terminals.iter().map(|one| one.loss).collect();
+        let heard = |loss: Option<f64>| loss.filter(|_| !self.told.losses);
+        let losses: Vec<Option<f64>> =
+            outcome.terminals.iter().map(|one| heard(one.loss)).collect();
         let aggregates = self.aggregates(outcome.round);
         self.training.follow(outcome.round, &losses, &tally, aggregates);
         let training = &self.training;

@@ -1,11 +1,14 @@
 //! One imagined round: the compact state of a candidate's future, and what a step does to it.
 
+use std::sync::Arc;
+
 use super::Twin;
 use super::fading::FadingAhead;
 use super::network::Exchange;
 use super::reward::{self, Reward};
 use super::task::Outlook;
 use super::training::{Part, Tally};
+use super::truth::Foresight;
 use crate::cost::{Grant, Link};
 use crate::round::{Observation, TerminalDecision, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
@@ -43,12 +46,27 @@ pub struct TwinState {
     pub outlook: Outlook,
     /// Success at the end, over all terminals, doubt about these losses held against them.
     pub success: f64,
+    /// The fading to come, where it was told.
+    pub foresight: Option<Arc<Foresight>>,
 }
 
 impl TwinState {
     /// The law of a terminal's fading power in the round to decide.
     pub fn fading(&self, n: usize) -> FadingAhead {
-        FadingAhead { known: self.known[n], fresh: self.fresh }
+        let law = FadingAhead { known: self.known[n], fresh: self.fresh };
+        self.foreseen(n, 0).unwrap_or(law)
+    }
+
+    /// The same some steps later, if `kept` of the power known is left after each.
+    pub fn fading_after(&self, n: usize, steps: usize, kept: f64) -> FadingAhead {
+        let left = kept.powi(steps as i32);
+        let fresh = 1.0 - left * (1.0 - self.fresh);
+        let law = FadingAhead { known: self.known[n] * left, fresh };
+        self.foreseen(n, steps).unwrap_or(law)
+    }
+
+    fn foreseen(&self, n: usize, steps: usize) -> Option<FadingAhead> {
+        self.foresight.as_ref()?.at(self.round + steps as u64, n)
     }
 }
 
@@ -139,6 +157,7 @@ impl Twin {
             log_loss,
             variance,
             outlook,
+            foresight: self.told.foresight.clone(),
         }
     }
 

@@ -87,6 +87,8 @@ pub struct TaskTwin {
     curves: Vec<Curve>,
     pairs: Vec<Vec<Pair>>,
     track: Track,
+    /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
+    anchors: Vec<Option<[f64; 2]>>,
 }
 
 /// What a terminal's log-loss is expected to do until the end of training, whatever is decided now.
@@ -110,6 +112,7 @@ impl TaskTwin {
     pub fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
         let mut twin = Self {
             options,
+            anchors: vec![None; groups.len()],
             groups,
             centres: vec![None; n_groups],
             curves: Vec::new(),
@@ -144,7 +147,29 @@ impl TaskTwin {
     pub fn line(&self, terminal: usize) -> (f64, f64) {
         let group = self.groups[terminal];
         let curve = &self.curves[group];
+        if let Some([log_loss, logit]) = self.anchors[terminal] {
+            return (logit + curve.slope * log_loss, curve.slope);
+        }
         (curve.level + curve.slope * self.centres[group].unwrap_or(0.0), curve.slope)
+    }
+
+    /// Lets a terminal's curve, its slope aside, go through what was truly measured at this loss.
+    /// The group's curve counts as one episode, so that none of few is not never.
+    pub(super) fn anchor(&mut self, terminal: usize, log_loss: f64, count: SuccessCount) {
+        self.anchors[terminal] = None;
+        let prior = self.predict(terminal, log_loss).clamp(0.05, 0.95);
+        let success = (count.successes as f64 + prior) / (count.episodes as f64 + 1.0);
+        self.anchors[terminal] = Some([log_loss, (success / (1.0 - success)).ln()]);
+    }
+
+    /// Where the curves are anchored.
+    pub(super) fn anchors(&self) -> impl Iterator<Item = Option<[f64; 2]>> + '_ {
+        self.anchors.iter().copied()
+    }
+
+    /// Anchors the curves where they were.
+    pub(super) fn set_anchors(&mut self, anchors: Vec<Option<[f64; 2]>>) {
+        self.anchors = anchors;
     }
 
     /// The same line for the end of training, when the log-loss will have moved as the outlook says:

@@ -431,6 +431,19 @@ impl TrainingTwin {
         self.minibatch_variance = self.minibatch_variance.max(1e-6);
     }
 
+    /// True losses of what is deployed, before a round: they are the levels, and the law is fitted
+    /// to them.
+    pub(super) fn be_told(&mut self, round: u64, losses: &[f64]) {
+        // They are told again before every round, so silence raises no doubt, and no copy runs
+        // ahead of what they say.
+        self.options.drift = 0.0;
+        self.since.fill(0.0);
+        for (n, loss) in losses.iter().enumerate().filter(|(_, loss)| **loss > 0.0) {
+            self.hear(round, n, loss.ln(), 0.0);
+            self.levels[n] = Some(Level { mean: loss.ln(), variance: super::truth::CERTAIN });
+        }
+    }
+
     /// Refits the law on the window.
     pub fn calibrate(&mut self) {
         let n = self.weights.len();

@@ -4,10 +4,12 @@
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `methods`: decisions of the allocation methods.
+//! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `replay`: a run shown again to a twin.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod methods;
+mod oracle;
 mod replay;
 mod runs;
 mod scenarios;

@@ -89,6 +89,33 @@ fn a_room_uses_only_the_rooms_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The oracle is the one exception to the rule that nobody who decides reads the world: only these
+/// files may speak of the truth, and only the loop hands it over.
+#[test]
+fn only_the_oracle_is_told_the_truth() {
+    let may = |word: &str| -> &[&str] {
+        match word {
+            "Truth" => &["oracle.rs", "truth.rs"],
+            "be_told" => &["oracle.rs", "truth.rs", "network.rs", "training.rs"],
+            _ => &["oracle.rs"],
+        }
+    };
+    for (room, path, text) in source_files() {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let in_tests = path.components().any(|part| part.as_os_str() == "tests");
+        if ["allocate", "twin", "search", "rl"].contains(&room.as_str()) && !in_tests {
+            for word in ["Truth", "be_told", "Confidant", "confidant", "reveal", "Question"] {
+                let said = code.contains(word) && !may(word).contains(&file);
+                assert!(!said, "{} says `{word}`", path.display());
+            }
+        }
+        if !["run", "world"].contains(&room.as_str()) {
+            assert!(!code.contains(".reveal("), "{} asks for the truth", path.display());
+        }
+    }
+}
+
 #[test]
 fn rooms_are_named_in_full_so_that_the_check_sees_them() {
     for (_, path, text) in source_files() {

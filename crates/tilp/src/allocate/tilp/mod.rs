@@ -144,6 +144,11 @@ impl Tilp {
         &self.twin
     }
 
+    /// The twin, for who is told more than TiLP is.
+    pub(super) fn twin_mut(&mut self) -> &mut Twin {
+        &mut self.twin
+    }
+
     fn is_warm(&self) -> bool {
         self.agent.sac.updates() >= self.options.warm_up
     }

@@ -3,6 +3,7 @@
 mod fake;
 mod futures;
 mod laws;
+mod truth;
 
 use super::*;
 use crate::round::TerminalDecision;
