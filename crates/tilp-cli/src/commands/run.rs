@@ -83,6 +83,12 @@ fn folder_name(name: &str) -> String {
 }
 
 fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
+    let (spec, folder) = identified(path)?;
+    Ok((RunSpec { checkpoint_every: arguments.checkpoint_every, ..spec }, folder))
+}
+
+/// What was run into a folder.
+pub fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
     let manifest = folder.read_manifest().map_err(Failure::input)?;
     let field = |name: &str| {
@@ -96,7 +102,7 @@ fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure
     let seed = field("seed")?.as_u64().ok_or_else(|| {
         Failure::input(format!("{}/manifest.json: seed is not a whole number", path.display()))
     })?;
-    let checkpoint_every = arguments.checkpoint_every;
+    let checkpoint_every = u64::MAX;
     Ok((RunSpec { scenario, method, seed, checkpoint_every, about: about() }, folder))
 }
 

@@ -7,7 +7,7 @@ use super::cache::Cache;
 use super::raw;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    Deficit, Greedy, Parts as TilpParts, Problem, Random, ReferenceKnobs, SplitFed, Tilp,
+    Clock, Deficit, Greedy, Parts as TilpParts, Problem, Random, ReferenceKnobs, SplitFed, Tilp,
     TilpOptions,
 };
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
@@ -62,6 +62,7 @@ struct Kit {
     nominal: Nominal,
     knobs: ReferenceKnobs,
     tilp: TilpOptions,
+    clock: Option<Clock>,
     seed: Seed,
 }
 
@@ -71,7 +72,7 @@ const METHODS: [Method; 5] = [
         name: "tilp",
         about: "experimental: search in a calibrated twin, guided by an actor and a critic",
         aggregate_every: None,
-        build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed)),
+        build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed).with_clock(kit.clock)),
     },
     Method {
         name: "splitfed",
@@ -135,6 +136,18 @@ pub fn assemble(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
+    assemble_with_clock(scenario, method, seed, None, cache, progress)
+}
+
+/// The same with a clock for methods that plan within a budget. Nobody gets it without one.
+pub fn assemble_with_clock(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    clock: Option<Clock>,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<Parts, ScenarioError> {
     let raw = &scenario.raw;
     let seed = Seed::new(seed);
     let (policy, base) = policy(scenario)?;
@@ -182,13 +195,14 @@ pub fn assemble(
         nominal: known,
         knobs: knobs(raw),
         tilp: tilp(&raw.methods.tilp),
+        clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
         seed: seed.named("allocator"),
     });
     Ok(Parts { world, allocator, limits })
 }
 
 /// What the twin may know beforehand: nothing of it is the world's truth.
-fn known(
+pub(super) fn known(
     raw: &raw::Raw,
     profile: &Profile,
     nominal: &[Hardware],
@@ -214,7 +228,7 @@ fn known(
     }
 }
 
-fn tilp(tilp: &raw::Tilp) -> TilpOptions {
+pub(super) fn tilp(tilp: &raw::Tilp) -> TilpOptions {
     let (samples, elites, iterations) = (tilp.samples, tilp.elites, tilp.iterations);
     let cem = if tilp.plain_search {
         Cem::paper(samples, elites, iterations)
@@ -309,7 +323,7 @@ fn compressor(raw: &raw::Raw) -> Compressor {
     }
 }
 
-fn hardware_range(raw: &raw::Raw) -> HardwareRange {
+pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
     // dBm to W: 30 dB less.
     let noise_db = raw.cell.noise_dbm_per_hz - 30.0 + raw.cell.noise_figure_db;
     HardwareRange {
@@ -418,14 +432,14 @@ fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
-fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
     let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
     let cut = |layer: usize| policy.profile(layer, batch, momentum);
     Profile { batch, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
 /// The variants of the terminals: tasks dealt out in proportion and shuffled.
-fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
+pub(super) fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
     use rand::seq::SliceRandom;
     let range = variant_range(&raw.tasks.range);
     let mut tasks = deal(&raw.tasks.shares.in_order(), raw.cell.n_terminals);

@@ -4,9 +4,11 @@
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `methods`: decisions of the allocation methods.
+//! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod methods;
+mod plans;
 mod runs;
 mod scenarios;
 mod tidy;
