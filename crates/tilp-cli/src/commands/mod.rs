@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod plan;
 pub mod policy;
 pub mod run;
 pub mod scenario;

@@ -82,9 +82,15 @@ fn folder_name(name: &str) -> String {
 }
 
 fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
+    let (spec, folder) = identified(path)?;
+    Ok((RunSpec { checkpoint_every: arguments.checkpoint_every, ..spec }, folder))
+}
+
+/// What was run into a folder.
+pub fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
     let (scenario, method, seed) = opened(&folder).map_err(Failure::input)?;
-    let checkpoint_every = arguments.checkpoint_every;
+    let checkpoint_every = u64::MAX;
     Ok((RunSpec { scenario, method, seed, checkpoint_every, about: about() }, folder))
 }
 

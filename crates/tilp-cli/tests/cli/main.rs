@@ -2,6 +2,7 @@
 //!
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
 //! - `output`: formats, quiet, pipes, help.
+//! - `plan`: an observation in, a plan with reasons out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
 //! - `scenario`: the verbs of `tilp scenario`.
 //! - `signals`: Ctrl-C and SIGTERM.
@@ -9,6 +10,7 @@
 
 mod bad_input;
 mod output;
+mod plan;
 mod repeat;
 mod scenario;
 mod scratch;

@@ -17,4 +17,4 @@ pub use problem::{Problem, ReferenceKnobs};
 pub use random::Random;
 pub use share::{Demand, equal_finish, minimum_bandwidth};
 pub use splitfed::SplitFed;
-pub use tilp::{Parts, Tilp, TilpOptions};
+pub use tilp::{Clock, Parts, Plan, Reason, RunnerUp, TerminalPlan, Tilp, TilpOptions};

@@ -7,8 +7,8 @@ use super::cache::Cache;
 use super::raw;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    Deficit, Greedy, Oracle, OracleOptions, Parts as TilpParts, Problem, Random, ReferenceKnobs,
-    SplitFed, Tilp, TilpOptions,
+    Clock, Deficit, Greedy, Oracle, OracleOptions, Parts as TilpParts, Problem, Random,
+    ReferenceKnobs, SplitFed, Tilp, TilpOptions,
 };
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use crate::rng::Seed;
@@ -65,6 +65,7 @@ struct Kit {
     knobs: ReferenceKnobs,
     tilp: TilpOptions,
     oracle: OracleOptions,
+    clock: Option<Clock>,
     seed: Seed,
 }
 
@@ -75,7 +76,7 @@ const METHODS: [Method; 6] = [
         about: "search in a calibrated digital twin, guided by an actor and a critic",
         aggregate_every: None,
         rates_of: None,
-        build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed)),
+        build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed).with_clock(kit.clock)),
     },
     Method {
         name: "splitfed",
@@ -150,6 +151,18 @@ pub fn assemble(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
+    assemble_with_clock(scenario, method, seed, None, cache, progress)
+}
+
+/// The same with a clock for methods that plan within a budget. Nobody gets it without one.
+pub fn assemble_with_clock(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    clock: Option<Clock>,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<Parts, ScenarioError> {
     let raw = &scenario.raw;
     let seed = Seed::new(seed);
     let (policy, base) = policy(scenario)?;
@@ -198,6 +211,7 @@ pub fn assemble(
         knobs: knobs(raw),
         tilp: tilp(&raw.methods.tilp),
         oracle: raw.methods.oracle.options(),
+        clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
         seed: seed.named("allocator"),
     });
     Ok(Parts { world, allocator, limits })

@@ -4,12 +4,16 @@ mod assemble;
 mod cache;
 mod check;
 mod load;
+mod planner;
 mod raw;
 mod twin;
 
-pub use assemble::{Method, Parts, assemble, method, methods, narrow_demonstrations, untrained};
+pub use assemble::{
+    Method, Parts, assemble, assemble_with_clock, method, methods, narrow_demonstrations, untrained,
+};
 pub use cache::{Cache, CacheError};
 pub use load::{BUILTIN, ScenarioError};
+pub use planner::{planner, tasks};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
@@ -60,6 +64,11 @@ impl Scenario {
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// Rounds between aggregations F, for methods without a rule of their own.
+    pub fn aggregate_every(&self) -> u64 {
+        self.raw.learning.aggregate_every
     }
 
     /// The complete scenario as TOML: loading it gives the same scenario.

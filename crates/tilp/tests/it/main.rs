@@ -5,11 +5,13 @@
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `methods`: decisions of the allocation methods.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
+//! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `replay`: a run shown again to a twin.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod methods;
 mod oracle;
+mod plans;
 mod replay;
 mod runs;
 mod scenarios;

@@ -6,12 +6,15 @@
 //! imagines. This is Algorithm 1 of the paper.
 
 mod decode;
+mod explain;
 mod guide;
 mod persist;
 mod plan;
 mod scene;
 
 use std::sync::Mutex;
+
+pub use explain::{Plan, Reason, RunnerUp, TerminalPlan};
 
 use decode::Decoder;
 use plan::{Sights, Work};

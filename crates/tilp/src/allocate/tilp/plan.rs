@@ -112,7 +112,7 @@ impl Tilp {
     }
 
     /// Predicted returns of sixteen candidates.
-    fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
+    pub(super) fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
         let Sights { field, sight, .. } = sights;
         let place = candidates.group % self.works.len();
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
@@ -132,7 +132,7 @@ impl Tilp {
     }
 
     /// Takes out whoever might be late, until all who are left make it as surely as asked for.
-    fn guard(&self, sights: &Sights, choices: &mut [Choice]) -> Vec<TerminalDecision> {
+    pub(super) fn guard(&self, sights: &Sights, choices: &mut [Choice]) -> Vec<TerminalDecision> {
         let mut scratch = self.twin.scratch();
         let limits = self.decoder.limits();
         loop {
