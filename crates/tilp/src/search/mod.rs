@@ -13,6 +13,7 @@
 pub mod cem;
 pub mod distribution;
 pub mod elites;
+mod polish;
 pub mod sample;
 pub mod score;
 

@@ -37,10 +37,10 @@ impl Default for TaskOptions {
         Self {
             start: 0.4,
             start_sd: 1.0,
-            slope: 2.0,
-            slope_sd: 1.0,
+            slope: 2.5,
+            slope_sd: 0.3,
             group_sd: 1.0,
-            group_slope_sd: 0.5,
+            group_slope_sd: 0.4,
             keep: 0.9,
             scatter: 0.2,
         }

@@ -57,7 +57,14 @@ impl Decoder {
         cells.iter_mut().zip(choices).for_each(|(cell, choice)| cell.set(0, choice));
         let mut moves = vec![Moves::ZERO; choices.len()];
         self.decode(field, field.start(), 0, &cells, &mut moves);
-        moves.iter().map(|one| self.terminal(one, 0)).collect()
+        let mut decision: Vec<TerminalDecision> =
+            moves.iter().map(|one| self.terminal(one, 0)).collect();
+        if self.repair {
+            // Shares in single precision may add up to a little more than the band.
+            const WITHIN: f64 = 1.0 - 1e-6;
+            decision.iter_mut().for_each(|one| one.bandwidth.0 *= WITHIN);
+        }
+        decision
     }
 
     fn terminal(&self, one: &Moves, lane: usize) -> TerminalDecision {
