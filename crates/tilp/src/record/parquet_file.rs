@@ -4,10 +4,12 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Repetition, Type as Physical};
+use parquet::basic::{Encoding, Repetition, Type as Physical};
+use parquet::column::page::{Page, PageReader};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{BoolType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -60,6 +62,7 @@ enum Unreadable {
 }
 
 fn from_parquet<R: Row>(file: File) -> Result<Vec<R>, Unreadable> {
+    let length = file.metadata().map_or(0, |about| about.len());
     let reader = SerializedFileReader::new(file)?;
     let columns = reader.metadata().file_metadata().schema_descr().columns();
     let mut rows: Vec<R> = Vec::new();
@@ -72,6 +75,10 @@ fn from_parquet<R: Row>(file: File) -> Result<Vec<R>, Unreadable> {
         let group = reader.get_row_group(group)?;
         let (first, n_rows) = (rows.len(), group.metadata().num_rows().max(0) as usize);
         for (column, &place) in R::COLUMNS.iter().zip(&places) {
+            if !lies_inside(group.metadata().column(place), length) {
+                return Err(Unreadable::OtherColumn(column.name));
+            }
+            check_pages(group.get_column_page_reader(place)?, column.name)?;
             let cells = read_column(group.get_column_reader(place)?, column, n_rows)?;
             // How many rows there are is what was read of the first column, not a promise.
             if std::ptr::eq(column, &R::COLUMNS[0]) {
@@ -84,6 +91,34 @@ fn from_parquet<R: Row>(file: File) -> Result<Vec<R>, Unreadable> {
         }
     }
     Ok(rows)
+}
+
+/// Whether the pages of a column lie inside the file. The reader takes this for granted and would
+/// panic.
+fn lies_inside(column: &ColumnChunkMetaData, length: u64) -> bool {
+    let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    let offsets = [start, column.data_page_offset(), column.compressed_size()];
+    let end = start.checked_add(column.compressed_size());
+    offsets.iter().all(|offset| *offset >= 0) && end.is_some_and(|end| end as u64 <= length)
+}
+
+/// Only what is written here is read, and a dictionary before what refers to it: the decoders take
+/// this for granted and would panic.
+fn check_pages(pages: Box<dyn PageReader>, name: &'static str) -> Result<(), Unreadable> {
+    let mut has_dictionary = false;
+    for page in pages {
+        let page = page?;
+        has_dictionary |= matches!(page, Page::DictionaryPage { .. });
+        let known = match page.encoding() {
+            Encoding::PLAIN | Encoding::RLE => true,
+            Encoding::RLE_DICTIONARY => has_dictionary,
+            _ => false,
+        };
+        if !known {
+            return Err(Unreadable::OtherColumn(name));
+        }
+    }
+    Ok(())
 }
 
 /// The cells of a column as bits.
@@ -180,6 +215,19 @@ mod tests {
             let (file, path) = written(&scratch, &bytes[..length]);
             let error = terminals_from_parquet(file, &path).unwrap_err().to_string();
             assert!(error.contains("t.parquet: truncated or corrupt"), "{length}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_anywhere_never_panics() {
+        let scratch = Scratch::new("flipped");
+        let bytes = terminals_to_parquet(&history(3).terminals).unwrap();
+        // A stride that comes by every bit of a byte.
+        for bit in (0..8 * bytes.len()).step_by(61) {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let (file, path) = written(&scratch, &flipped);
+            let _ = terminals_from_parquet(file, &path);
         }
     }
 
