@@ -299,7 +299,7 @@ fn a_checkpoint_of_another_seed_or_method_is_refused() {
     let other = fs::read(scratch.path().join("other/checkpoint/state.safetensors")).unwrap();
     scratch.put("done/checkpoint/state.safetensors", other);
     let said = refused(&scratch, &["run", "--resume", "done"]);
-    assert_names(&said, &["another run", "method = \"greedy\", expected \"deficit\""]);
+    assert_names(&said, &["another run", "method = \"greedy\", expected \"tilp\""]);
     let manifest = fs::read_to_string(scratch.path().join("other/manifest.json")).unwrap();
     scratch.put("other/manifest.json", manifest.replace("\"seed\": 1", "\"seed\": 0"));
     let said = refused(&scratch, &["run", "--resume", "other"]);

@@ -73,7 +73,7 @@ impl Cem {
             remembered: elites.min(LANES),
             proposals: if samples < 8 * LANES { 0 } else { 2 * LANES },
             mutants: if samples < 8 * LANES { 0 } else { LANES },
-            polish: 2,
+            polish: 0,
             mode: true,
             correlation: 0.7,
             refit,

@@ -86,7 +86,7 @@ impl Default for TrainingOptions {
             kin: weight(0.02, 0.03, -0.1),
             any: weight(-0.003, 0.002, -0.1),
             push: weight(0.0, 0.05, 0.0),
-            scatter: weight(0.02, 0.005, 0.0),
+            scatter: weight(0.005, 0.003, 0.0),
             noise: weight(0.002, 0.002, 0.0),
             depth: weight(-0.02, 0.005, -0.1),
             local: weight(0.05, 0.03, 0.0),
