@@ -241,3 +241,6 @@ impl Allocator for Tilp {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

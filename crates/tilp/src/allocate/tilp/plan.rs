@@ -82,7 +82,7 @@ impl Tilp {
         Planned { decision, choices: Some(choices), found, guarded }
     }
 
-    fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
+    pub(super) fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
         let Parts { actor, seeds, .. } = self.options.parts;
         let prior = guide::prior(&self.twin, sights, &self.options);
         let proposal = (actor && self.is_warm())
@@ -112,7 +112,7 @@ impl Tilp {
     }
 
     /// Predicted returns of sixteen candidates.
-    fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
+    pub(super) fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
         let Sights { field, sight, .. } = sights;
         let place = candidates.group % self.works.len();
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
