@@ -20,7 +20,7 @@ mod training;
 mod truth;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use fading::FadingAhead;
 pub use forecast::{Forecast, Interval, TerminalForecast};

@@ -244,3 +244,6 @@ impl Allocator for Tilp {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,7 @@ impl Tilp {
         Planned { decision, choices: Some(choices), found, guarded }
     }
 
-    fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
+    pub(super) fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
         let Parts { actor, seeds, .. } = self.options.parts;
         let prior = guide::prior(&self.twin, sights, &self.options);
         let proposal = (actor && self.is_warm())

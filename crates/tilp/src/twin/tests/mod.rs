@@ -1,6 +1,6 @@
 //! The twin against a small radio with hidden truth, and against synthetic laws.
 
-mod fake;
+pub(crate) mod fake;
 mod futures;
 mod laws;
 mod truth;
