@@ -32,9 +32,6 @@ pub struct Cem {
     pub proposals: usize,
     /// Candidates of every iteration that are mutants of the best so far.
     pub mutants: usize,
-    /// Passes at the end in which the flag of each terminal is turned in the best sequence, and
-    /// what helps is kept.
-    pub polish: usize,
     /// Whether the most likely sequence is one of the candidates.
     pub mode: bool,
     /// Correlation of the noise of neighbouring steps.
@@ -57,7 +54,6 @@ impl Cem {
             remembered: 0,
             proposals: 0,
             mutants: 0,
-            polish: 0,
             mode: false,
             correlation: 0.0,
             refit,
@@ -73,7 +69,6 @@ impl Cem {
             remembered: elites.min(LANES),
             proposals: if samples < 8 * LANES { 0 } else { 2 * LANES },
             mutants: if samples < 8 * LANES { 0 } else { LANES },
-            polish: 0,
             mode: true,
             correlation: 0.7,
             refit,
@@ -125,19 +120,19 @@ impl Found {
 /// Memory of a search: scratch that is reused and the elites that live on to the next plan.
 #[derive(Clone, Debug, Default)]
 pub struct Planner {
-    pub(super) groups: Vec<Group>,
+    groups: Vec<Group>,
     elites: Elites,
     next: Elites,
     memory: Elites,
     ranking: Vec<(f32, u32)>,
-    pub(super) best: Vec<Choice>,
-    pub(super) best_score: f32,
+    best: Vec<Choice>,
+    best_score: f32,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group {
-    pub(super) cells: Vec<Cell>,
-    pub(super) scores: Lanes,
+struct Group {
+    cells: Vec<Cell>,
+    scores: Lanes,
 }
 
 /// Who sits in which lane, the same for every iteration.
@@ -201,14 +196,6 @@ impl Planner {
             self.fit(cem, &mut fitted);
             self.remember_best(&seats);
             iterations += 1;
-        }
-        for _ in 0..cem.polish {
-            if self.best.is_empty()
-                || should_stop()
-                || !self.polish(start.distribution.n_terminals, score)
-            {
-                break;
-            }
         }
         let found = self.conclude(start.distribution, fitted, iterations);
         std::mem::swap(&mut self.memory, &mut self.elites);
@@ -394,7 +381,7 @@ impl Planner {
 }
 
 /// A candidate without a score is the worst one, never a neutral one.
-pub(super) fn rank(score: f32) -> f32 {
+fn rank(score: f32) -> f32 {
     if score.is_nan() { f32::NEG_INFINITY } else { score }
 }
 

@@ -266,8 +266,7 @@ fn kept_elites_never_lose_ground_and_live_on_in_the_next_plan() {
     let start = Distribution::vague(16, 50, 5);
     let mut best = f32::NEG_INFINITY;
     for iterations in 1..5 {
-        let cem = Cem { polish: 0, ..Cem::improved(100, 12, iterations) };
-        let found = run(&cem, &start, 1, &score).best.score;
+        let found = run(&Cem::improved(100, 12, iterations), &start, 1, &score).best.score;
         assert!(found >= best, "{iterations} iterations: {found} after {best}");
         best = found;
     }
@@ -308,8 +307,7 @@ fn a_search_that_is_stopped_returns_the_best_so_far() {
     for after in [1, 3, 7] {
         let found = stopped(after);
         assert_eq!(found.iterations, after);
-        let cem = Cem { polish: 0, ..Cem::improved(100, 12, after) };
-        let whole = run(&cem, &start, 0, &score);
+        let whole = run(&Cem::improved(100, 12, after), &start, 0, &score);
         assert_eq!(found.best, whole.best);
     }
 }
