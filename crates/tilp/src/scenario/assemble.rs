@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cache::Cache;
+use super::planner::tilp;
 use super::raw;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    Clock, Deficit, Greedy, Oracle, OracleOptions, Parts as TilpParts, Problem, Random,
-    ReferenceKnobs, SplitFed, Tilp, TilpOptions,
+    Clock, Deficit, Greedy, Oracle, OracleOptions, Problem, Random, ReferenceKnobs, SplitFed, Tilp,
+    TilpOptions,
 };
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use crate::rng::Seed;
 use crate::round::{Allocator, Limits};
-use crate::search::cem::Cem;
 use crate::split::compress::Compressor;
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
@@ -23,7 +23,7 @@ use crate::tasks::{
     ACTION, Demonstrations, Family, Frame, OBSERVATION, TOKENS, Variant, VariantRange, Workcell,
     demonstrate,
 };
-use crate::twin::{Freeze, Nominal, RewardWeights, TwinOptions};
+use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
 use crate::wireless::{
     Environment, Fading, RateModel, Surroundings, Trace, correlation, draw_places,
@@ -242,53 +242,6 @@ pub(super) fn known(
         rounds: raw.rounds,
         tasks,
         n_tasks: Family::ALL.len(),
-    }
-}
-
-pub(super) fn tilp(tilp: &raw::Tilp) -> TilpOptions {
-    let (samples, elites, iterations) = (tilp.samples, tilp.elites, tilp.iterations);
-    let cem = if tilp.plain_search {
-        Cem::paper(samples, elites, iterations)
-    } else {
-        Cem::improved(samples, elites, iterations)
-    };
-    let freeze = Freeze {
-        network: !tilp.calibrate_network,
-        training: !tilp.calibrate_training,
-        task: !tilp.calibrate_task,
-    };
-    let weights = RewardWeights {
-        task: tilp.weight_task,
-        delay: tilp.weight_delay,
-        energy: tilp.weight_energy,
-        penalty: tilp.weight_penalty,
-    };
-    TilpOptions {
-        cem,
-        horizon: tilp.horizon,
-        discount: tilp.discount,
-        imagined: tilp.imagined,
-        updates: tilp.updates,
-        warm_up: tilp.warm_up,
-        reward_unit: tilp.reward_unit,
-        start_scheduled: tilp.start_scheduled,
-        budget_ms: tilp.plan_budget_ms.is_finite().then_some(tilp.plan_budget_ms),
-        twin: TwinOptions {
-            freeze,
-            weights,
-            sureness: tilp.sureness,
-            task_driven: tilp.task_driven,
-            caution: tilp.caution,
-            outlook: tilp.outlook,
-            ..TwinOptions::default()
-        },
-        parts: TilpParts {
-            actor: tilp.actor,
-            critic: tilp.critic,
-            cem: tilp.cem,
-            repair: tilp.repair,
-            seeds: !tilp.plain_search,
-        },
     }
 }
 

@@ -1,7 +1,8 @@
 //! The twin of a scenario's cell on its own, without world, robots or demonstrations: to show it
 //! a run that is over.
 
-use super::assemble::{draw_fleet, hardware_range, known, profile, tilp, untrained};
+use super::assemble::{draw_fleet, hardware_range, known, profile, untrained};
+use super::planner::tilp;
 use super::{Method, Scenario, ScenarioError};
 use crate::cost::Hardware;
 use crate::rng::Seed;

@@ -2,7 +2,9 @@
 
 use super::plan::Sights;
 use super::*;
+use crate::lanes::Lanes;
 use crate::round::Observation;
+use crate::search::cem::Start;
 use crate::search::sample::Choice;
 use crate::search::score::Candidates;
 use crate::twin::RewardWeights;
@@ -114,4 +116,49 @@ fn two_steps_of_three_terminals_are_within_one_percent_of_the_best_of_the_grid()
     let grid = grid(&[0, 2], &[0.3, 0.999], &[0.8]);
     let found = shortfalls(Cem::improved(200, 25, 5), 2, &grid);
     assert!(found[94] <= 0.01, "{:?}", &found[90..]);
+}
+
+/// The best of ten times the samples of a whole search, all drawn from where the search starts.
+fn at_random(tilp: &Tilp, seen: &Observation) -> f32 {
+    let sights = tilp.sights(seen, tilp.options.horizon);
+    let distribution = &guide::prior(&tilp.twin, &sights, &tilp.options);
+    let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
+        *scores = tilp.score(&sights, candidates);
+    };
+    let Cem { samples, iterations, .. } = tilp.options.cem;
+    let mut best = f32::NEG_INFINITY;
+    for part in 0..iterations as u64 {
+        let seed = tilp.seed.named("at random").at(part);
+        let start = Start { distribution, actor: None, seed };
+        let cem = Cem::paper(10 * samples, 1, 1);
+        let found = Planner::default().search(&cem, start, &score, &mut || false);
+        best = best.max(found.best.score);
+    }
+    best
+}
+
+/// Returns in states of different cells at different times: of the search, of random search with
+/// ten times the samples, and of the paper's plain sampling with a decoder that repairs nothing.
+fn contest(states: std::ops::Range<u64>) -> Vec<[f32; 3]> {
+    let state = |state: u64| {
+        let mut fake = Fake::new(50, DEFAULT, 2000 + state);
+        let improved = options(Cem::improved(200, 25, 5), 16, 10.0, PARTS);
+        let (mut tilp, seen) = after(&mut fake, 3 * state, improved, state);
+        let plain = Parts { repair: false, seeds: false, ..PARTS };
+        let plain = options(Cem::paper(200, 25, 5), 16, 10.0, plain);
+        let mut paper = Tilp::new(fake.nominal.clone(), plain, Seed::new(state));
+        paper.twin = tilp.twin.clone();
+        [planned(&mut tilp, &seen), at_random(&tilp, &seen), planned(&mut paper, &seen)]
+    };
+    states.map(state).collect()
+}
+
+#[test]
+fn fifty_terminals_over_sixteen_steps_beat_random_search_and_plain_sampling() {
+    let returns = contest(0..20);
+    for rival in 1..3 {
+        let ahead = returns.iter().filter(|one| one[0] > one[rival]).count();
+        let lead = returns.iter().map(|one| one[0] - one[rival]).sum::<f32>();
+        assert!(ahead >= 16 && lead > 0.0, "rival {rival}: {ahead} of 20, {returns:?}");
+    }
 }

@@ -102,8 +102,8 @@ fn whoever_is_not_surely_in_time_is_dropped_if_so_asked() {
     for lane in 0..LANES {
         let actions = decision(&twin, &moves, lane);
         twin.step(&mut start.clone(), &actions, Sureness::Safe, &mut scratch);
-        for n in 0..12 {
-            let fits = twin.nominal().profile.memory(actions[n].cut) <= start.memory[n];
+        for (n, action) in actions.iter().enumerate() {
+            let fits = twin.nominal().profile.memory(action.cut) <= start.memory[n];
             let sure = fits && scratch.safe_delays[n] <= twin.nominal().limits.deadline;
             assert_eq!(futures.trained[n][lane] > 0.5, sure, "terminal {n}, lane {lane}");
             dropped += usize::from(!sure);

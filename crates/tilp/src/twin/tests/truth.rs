@@ -98,10 +98,10 @@ fn told_the_success_it_anchors_each_terminal_at_its_loss_and_keeps_the_slope() {
     let (fake, twin) = told(|_| Truth { success: Some(success.clone()), ..Truth::default() });
     let mut plain = fake.twin(TwinOptions::default());
     run(&mut Fake::new(12, DEFAULT, 5), &mut plain, 31);
-    for n in 0..12 {
+    for (n, told) in success.iter().enumerate() {
         let log_loss = twin.training.known_log_loss(n).unwrap();
         let found = twin.task.predict(n, log_loss);
-        assert!((found - success[n].rate().unwrap()).abs() < 0.05, "{n} {found}");
+        assert!((found - told.rate().unwrap()).abs() < 0.05, "{n} {found}");
         assert!(twin.task.predict(n, log_loss - 0.5) >= found);
         assert_eq!(twin.task.line(n).1, plain.task.line(n).1);
     }
