@@ -299,7 +299,7 @@ fn a_checkpoint_of_another_seed_or_method_is_refused() {
     let other = fs::read(scratch.path().join("other/checkpoint/state.safetensors")).unwrap();
     scratch.put("done/checkpoint/state.safetensors", other);
     let said = refused(&scratch, &["run", "--resume", "done"]);
-    assert_names(&said, &["another run", "method = \"greedy\", expected \"tilp\""]);
+    assert_names(&said, &["another run", "method = \"greedy\", expected \"deficit\""]);
     let manifest = fs::read_to_string(scratch.path().join("other/manifest.json")).unwrap();
     scratch.put("other/manifest.json", manifest.replace("\"seed\": 1", "\"seed\": 0"));
     let said = refused(&scratch, &["run", "--resume", "other"]);
@@ -310,7 +310,10 @@ fn a_checkpoint_of_another_seed_or_method_is_refused() {
 fn training_that_diverges_fails_with_a_reason_and_exit_code_1() {
     let scratch = Scratch::new("diverged");
     let rates = ["--set", "learning.server_rate=100", "--set", "learning.terminal_rate=100"];
-    let output = run(scratch.path(), &[&["run", "tiny", "--quiet"], &rates[..]].concat());
+    let output = run(
+        scratch.path(),
+        &[&["run", "tiny", "--quiet", "--method", "deficit"], &rates[..]].concat(),
+    );
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert_names(&said, &["error: round", "expected a finite number", "learning.server_rate"]);

@@ -63,7 +63,7 @@ fn piped_progress_is_plain_lines_and_the_result_goes_elsewhere() {
     assert!(progress.lines().last().unwrap().starts_with("round 12/12 success "), "{progress}");
     assert!(!progress.chars().any(|c| c.is_control() && c != '\n'), "{progress:?}");
     let result = text(&output.stdout);
-    assert!(result.starts_with("deficit on tiny, seed 0\n"), "{result}");
+    assert!(result.starts_with("tilp on tiny, seed 0\n"), "{result}");
     assert!(result.ends_with("results in a\n"), "{result}");
 }
 
@@ -105,7 +105,7 @@ fn the_folder_of_a_run_is_named_after_what_is_run_and_stays_below_runs() {
     succeed(scratch.path(), &[&short[..], &["--method", "greedy", "--seed", "3"]].concat());
     assert!(scratch.path().join("runs/tiny-greedy-3/summary.json").is_file());
     succeed(scratch.path(), &[&short[..], &["--set", "name=../../up"]].concat());
-    assert!(scratch.path().join("runs/.._.._up-deficit-0/summary.json").is_file());
+    assert!(scratch.path().join("runs/.._.._up-tilp-0/summary.json").is_file());
 }
 
 #[test]

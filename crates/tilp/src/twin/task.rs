@@ -47,6 +47,10 @@ impl Default for TaskOptions {
     }
 }
 
+/// What is believed of the wandering before any measurement weighs as much as so many square
+/// logits.
+const WANDER_WEIGHT: f64 = 0.1;
+
 /// Measurements that are kept of each group.
 const MOST_PAIRS: usize = 64;
 
@@ -86,6 +90,9 @@ pub struct TaskTwin {
     centres: Vec<Option<f64>>,
     curves: Vec<Curve>,
     pairs: Vec<Vec<Pair>>,
+    /// How far measurements have lain from their curve lately: squares beyond what so few episodes
+    /// explain, and what one square logit would make of them. Only intervals read it.
+    wander: [f64; 2],
     track: Track,
     /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
     anchors: Vec<Option<[f64; 2]>>,
@@ -117,6 +124,7 @@ impl TaskTwin {
             centres: vec![None; n_groups],
             curves: Vec::new(),
             pairs: vec![Vec::new(); n_groups],
+            wander: [WANDER_WEIGHT * options.scatter.powi(2), WANDER_WEIGHT],
             track: Track::default(),
         };
         twin.curves = (0..n_groups).map(|group| twin.fit_group(group, twin.far_around())).collect();
@@ -238,6 +246,7 @@ impl TaskTwin {
 
     /// Learns from a measurement of all groups at these log-losses of all terminals.
     pub fn calibrate(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
+        self.wander(log_losses, counts);
         for (group, &count) in counts.iter().enumerate() {
             let Some(rate) = count.rate() else { continue };
             let (low, high) = self.count_interval(group, log_losses, count.episodes);
@@ -251,6 +260,19 @@ impl TaskTwin {
             pairs.push(Pair { log_losses, count });
         }
         self.refit();
+    }
+
+    /// Follows how far measurements lie from their curves.
+    fn wander(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
+        const KEEP: f64 = 0.8;
+        self.wander = self.wander.map(|sum| KEEP * sum);
+        for (group, count) in counts.iter().enumerate() {
+            let Some(rate) = count.rate() else { continue };
+            let success = self.group_success(group, log_losses);
+            let spread = success * (1.0 - success);
+            self.wander[0] += (rate - success).powi(2) - spread / count.episodes as f64;
+            self.wander[1] += spread * spread;
+        }
     }
 
     fn members(&self, group: usize, log_losses: &[f64]) -> Vec<f64> {
@@ -371,8 +393,10 @@ impl TaskTwin {
         let curve = &self.curves[group];
         let Mean { success, by_level: x, by_slope: y } = self.mean(curve, group, members);
         let [a, b, c] = curve.variance;
-        let scatter = self.options.scatter * success * (1.0 - success);
-        (a * x * x + 2.0 * b * x * y + c * y * y + scatter * scatter).max(0.0).sqrt()
+        let least = self.options.scatter.powi(2);
+        let wander = (self.wander[0] / self.wander[1].max(1e-9)).clamp(least, 9.0);
+        let wander = wander * (success * (1.0 - success)).powi(2);
+        (a * x * x + 2.0 * b * x * y + c * y * y + wander).max(0.0).sqrt()
     }
 
     /// Logit of a group's mean success, and its standard deviation.
@@ -426,6 +450,7 @@ impl Persist for TaskTwin {
             [one.level, one.slope, a, b, c]
         };
         snapshot.put_f64("twin/task/curves", self.curves.iter().flat_map(curve).collect());
+        snapshot.put_f64("twin/task/wander", self.wander.to_vec());
         snapshot.put_f64("twin/task/track", self.track.to_array().to_vec());
         let pairs = || self.pairs.iter().flatten();
         let log_losses = pairs().flat_map(|pair| pair.log_losses.iter().copied());
@@ -444,6 +469,8 @@ impl Persist for TaskTwin {
         let curve =
             |&[level, slope, a, b, c]: &[f64; 5]| Curve { level, slope, variance: [a, b, c] };
         self.curves = curves.iter().map(curve).collect();
+        let wander = snapshot.f64("twin/task/wander", 2)?;
+        self.wander = [wander[0], wander[1]];
         self.track = Track::from_slice(snapshot.f64("twin/task/track", 4)?);
         let lengths = snapshot.u64("twin/task/lengths", n)?;
         let n_pairs = lengths.iter().sum::<u64>() as usize;
