@@ -64,8 +64,8 @@ fn by_worth(twin: &Twin, sights: &Sights) -> Vec<usize> {
     order
 }
 
-/// Where the search starts before the actor knows anything: those who are worth most, most of the
-/// power, strong compression, any cut.
+/// Where the search starts: those who are worth most, most of the power, strong compression, and
+/// shallow cuts more often than deep ones.
 pub(super) fn prior(twin: &Twin, sights: &Sights, options: &TilpOptions) -> Distribution {
     let n_cuts = twin.nominal().limits.cuts.len();
     let n = sights.state.gain.len();
@@ -76,9 +76,10 @@ pub(super) fn prior(twin: &Twin, sights: &Sights, options: &TilpOptions) -> Dist
     let mut laws = vec![law; n];
     if options.parts.seeds {
         let size = (options.start_scheduled.round() as usize).clamp(1, n);
+        let shallow: Vec<f32> = (0..n_cuts).map(|cut| -(cut as f32).min(2.0)).collect();
         for (place, &n) in by_worth(twin, sights).iter().enumerate() {
             laws[n].flag = [0.6, 0.25][..].get(place / size).copied().unwrap_or(0.05);
-            laws[n].set_logits(&vec![0.0, -1.0, -2.0, -2.0, -2.0][..n_cuts.min(5)]);
+            laws[n].set_logits(&shallow);
         }
     }
     Distribution::repeated(&laws, options.horizon, n_cuts)
