@@ -1,41 +1,47 @@
-//! Time of one plan at the paper's settings, in a synthetic twin of the right cost (rate, delay and
-//! energy of every terminal and step); prints `name = milliseconds`,
-//! medians and least times.
+//! Time of one whole plan of TiLP in its twin: what the twin looks at, search, guard. Prints
+//! `name = milliseconds`, medians and least times.
 //!
-//! `benches/peers/run_plan` runs this beside the same search in PyTorch and in JAX.
+//! The cell is made here, so that no scenario is needed. `plain` is the paper's sampler with the
+//! band shared by need, `improved` the search that runs by default; `guided` has actor and critic.
+//!
+//! With `--problem FILE` it writes the numbers of one problem, some candidates and their returns
+//! instead: what the same search in PyTorch and in JAX plans on and is checked against
+//! (`benches/peers/run_plan`).
 
-use std::sync::Mutex;
 use std::time::Instant;
 
-use tilp::lanes::{LANES, Lanes, exp2, ln};
-use tilp::rl::actor::Scenes;
-use tilp::rl::critic::CriticTrace;
-use tilp::rl::policy::Space;
-use tilp::rl::replay::Scene;
-use tilp::rl::sac::{Sac, Settings};
+use rand::RngExt as _;
+use tilp::allocate::{Parts, Tilp, TilpOptions};
+use tilp::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use tilp::rng::Seed;
-use tilp::search::cem::{Cem, Planner, Start};
-use tilp::search::distribution::{Distribution, Law};
-use tilp::search::score::Candidates;
+use tilp::round::{Allocator, Limits, Observation, TerminalView};
+use tilp::search::cem::Cem;
+use tilp::search::sample::Choice;
+use tilp::split::compress::Compressor;
+use tilp::split::model::CutProfile;
+use tilp::twin::{Nominal, RewardWeights, TwinOptions};
+use tilp::units::{Bytes, Gain, Hertz, Operations, Seconds, Watts};
+use tilp::wireless::RateModel;
 
-const STEPS: usize = 16;
-const DISCOUNT: f32 = 0.99;
-/// Bits to send, work of the terminal, for each cut.
-const BITS: [f32; 5] = [4.0, 3.0, 2.0, 1.5, 1.0];
-const WORK: [f32; 5] = [0.1, 0.2, 0.3, 0.4, 0.5];
-const FEATURES: usize = 8;
+const N_LAYERS: usize = 8;
+const N_TASKS: usize = 8;
 
 fn main() {
-    let paper = |samples: usize| Cem::paper(samples, 25, 5);
-    report("search", timed(&paper(200), 50, false, 61));
-    report("search_actor_critic", timed(&paper(200), 50, true, 61));
-    report("improved", timed(&Cem::improved(200, 25, 5), 50, false, 61));
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|one| one == "--problem") {
+        return std::fs::write(&arguments[at + 1], problem()).expect("writes the problem");
+    }
+    let (plain, improved) = (Cem::paper(200, 25, 5), Cem::improved(200, 25, 5));
+    report("plain", timed(plain, 50, false, 61));
+    report("plain_guided", timed(plain, 50, true, 61));
+    report("improved", timed(improved, 50, false, 61));
+    report("improved_guided", timed(improved, 50, true, 61));
     for terminals in [10, 100, 1000] {
-        let name = format!("search_{terminals}_terminals");
-        report(&name, timed(&paper(200), terminals, false, 15));
+        report(&format!("plain_{terminals}_terminals"), timed(plain, terminals, false, 15));
     }
     for samples in [500, 1000, 2000] {
-        report(&format!("search_{samples}_samples"), timed(&paper(samples), 50, false, 15));
+        let cem = Cem::paper(samples, 25, 5);
+        report(&format!("plain_{samples}_samples"), timed(cem, 50, false, 15));
     }
 }
 
@@ -44,140 +50,135 @@ fn report(name: &str, [median, least]: [f64; 2]) {
 }
 
 /// The median and the least time of a plan: the least is what a busy machine leaves alone.
-fn timed(cem: &Cem, terminals: usize, guided: bool, calls: usize) -> [f64; 2] {
-    let space = Space {
-        terminal_features: FEATURES,
-        global_features: 4,
-        reals: 3,
-        categories: 5,
-        flag: true,
-    };
-    let sac = Sac::new(space, Settings::usual(&space), Seed::new(0));
-    let state = Scene { terminals: vec![0.3; FEATURES * terminals], globals: vec![0.1; 4] };
-    let gains: Vec<f32> = (0..terminals).map(|n| exp2(n as f32 * 3.0 / terminals as f32)).collect();
-    let (mut planner, vague) = (Planner::default(), Distribution::vague(STEPS, terminals, 5));
-    let n_groups = cem.samples.div_ceil(LANES) + 1;
-    let scratches: Vec<Mutex<Scratch>> = (0..n_groups).map(|_| Mutex::default()).collect();
+fn timed(cem: Cem, n_terminals: usize, guided: bool, calls: usize) -> [f64; 2] {
+    let is_plain = cem.remembered == 0;
+    let mut tilp = Tilp::new(nominal(n_terminals), options(cem, guided, !is_plain), Seed::new(0));
     let mut times = Vec::new();
     for call in 0..calls + 5 {
+        let seen = observation(n_terminals, 1 + call as u64);
         let clock = Instant::now();
-        let seed = Seed::new(call as u64);
-        let actors = guided.then(|| actor_start(&sac, &state));
-        let distribution = actors.as_ref().unwrap_or(&vague);
-        let start = Start { distribution, actor: None, seed };
-        let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
-            let mut scratch = scratches[candidates.group].lock().unwrap();
-            roll_out(&gains, &mut scratch, candidates, scores);
-            if guided {
-                add_values(&sac, &mut scratch, scores);
-            }
-        };
-        let found = planner.search(cem, start, &score, &mut || false);
-        std::hint::black_box(found);
+        std::hint::black_box(tilp.decide(&seen));
         times.push(clock.elapsed().as_secs_f64() * 1e3);
     }
+    // The first calls make the memory that the others use again.
     let mut times = times.split_off(5);
     times.sort_by(f64::total_cmp);
     [times[times.len() / 2], times[0]]
 }
 
-fn actor_start(sac: &Sac, state: &Scene) -> Distribution {
-    let laws: Vec<Law> = (sac.laws(state).iter())
-        .map(|seen| {
-            let mut law = Law::vague(5);
-            law.mean.copy_from_slice(&seen.mean);
-            law.deviation.copy_from_slice(&seen.deviation);
-            law.set_logits(&seen.logits);
-            law.flag = seen.flag;
-            law
-        })
+/// A problem of fifty terminals as JSON, with candidates and what they return.
+fn problem() -> String {
+    let n_terminals = 50;
+    let options = options(Cem::paper(200, 25, 5), false, false);
+    let tilp = Tilp::new(nominal(n_terminals), options, Seed::new(0));
+    let seen = observation(n_terminals, 7);
+    let mut rng = Seed::new(1).stream("candidates");
+    let mut choice = || Choice {
+        reals: std::array::from_fn(|_| rng.random_range(0.02..0.98)),
+        category: rng.random_range(0..5),
+        flag: rng.random_range(0.0..1.0) < 0.3,
+    };
+    let sequences: Vec<Vec<Choice>> =
+        (0..32).map(|_| (0..16 * n_terminals).map(|_| choice()).collect()).collect();
+    let rows = |one: &Choice| {
+        let [b, p, q] = one.reals;
+        [b, p, q, one.category as f32, f32::from(u8::from(one.flag))]
+    };
+    let candidates: Vec<[f32; 5]> = sequences.iter().flatten().map(rows).collect();
+    let numbers: serde_json::Map<_, _> = (tilp.numbers(&seen).into_iter())
+        .map(|(name, values)| (name.to_owned(), serde_json::json!(values)))
         .collect();
-    Distribution::repeated(&laws, STEPS, 5)
+    let returns = tilp.returns(&seen, &sequences);
+    let all = serde_json::json!({
+        "discount": 0.95, "numbers": numbers, "candidates": candidates, "returns": returns,
+    });
+    format!("{all}\n")
 }
 
-/// Memory of a rollout, one for each group of candidates.
-#[derive(Default)]
-struct Scratch {
-    stores: Vec<Lanes>,
-    scenes: Scenes,
-    trace: CriticTrace,
-}
-
-/// Rewards of a rollout; leaves how full every terminal's store is at the end.
-fn roll_out(gains: &[f32], scratch: &mut Scratch, candidates: Candidates<'_>, scores: &mut Lanes) {
-    scratch.stores.clear();
-    scratch.stores.resize(gains.len(), [0.0; LANES]);
-    run(gains, candidates, &mut scratch.stores, scores);
-}
-
-#[inline(always)]
-fn run_plain(gains: &[f32], candidates: Candidates<'_>, stores: &mut [Lanes], scores: &mut Lanes) {
-    *scores = [0.0; LANES];
-    let mut weight = 1.0;
-    for step in 0..candidates.n_steps() {
-        let cells = candidates.step(step);
-        let (mut shared, mut energy, mut delay, mut gain) =
-            ([1e-6; LANES], [0.0; LANES], [0.0f32; LANES], [0.0; LANES]);
-        for cell in cells {
-            #[expect(clippy::needless_range_loop, reason = "lanes of several arrays go together")]
-            for lane in 0..LANES {
-                shared[lane] += cell.flag[lane] * cell.reals[0][lane];
-            }
-        }
-        for ((cell, gain_here), store) in cells.iter().zip(gains).zip(stores.iter_mut()) {
-            for lane in 0..LANES {
-                let flag = cell.flag[lane];
-                // The table as a sum of its steps: selects of a single value stay vectors.
-                let (mut bits, mut work) = (BITS[0], WORK[0]);
-                for cut in 1..5 {
-                    let past = if cell.category[lane] >= cut as f32 { 1.0 } else { 0.0 };
-                    bits += past * (BITS[cut] - BITS[cut - 1]);
-                    work += past * (WORK[cut] - WORK[cut - 1]);
-                }
-                let share = cell.reals[0][lane] / shared[lane] + 1e-3;
-                let power = cell.reals[1][lane];
-                let rate = share * ln(1.0 + power * gain_here / share);
-                let sent = bits * (1.0 - 0.9 * cell.reals[2][lane]);
-                let air = sent / (rate + 1e-3);
-                let time = flag * (air + work);
-                delay[lane] = if time > delay[lane] { time } else { delay[lane] };
-                energy[lane] += flag * (power * air + work);
-                gain[lane] += flag * (1.0 - 0.5 * cell.reals[2][lane]) / (1.0 + store[lane]);
-                store[lane] += flag;
-            }
-        }
-        for lane in 0..LANES {
-            scores[lane] += weight * (gain[lane] - 0.1 * energy[lane] - 0.1 * delay[lane]);
-        }
-        weight *= DISCOUNT;
+fn options(cem: Cem, guided: bool, seeds: bool) -> TilpOptions {
+    let weights = RewardWeights { task: 1.0, delay: 5e-4, energy: 5e-3, penalty: 1.0 };
+    TilpOptions {
+        cem,
+        horizon: 16,
+        discount: 0.95,
+        imagined: 0,
+        updates: 0,
+        // Actor and critic are asked as they are: what they know does not change what they cost.
+        warm_up: 0,
+        reward_unit: 1e-3,
+        start_scheduled: 10.0,
+        budget_ms: None,
+        twin: TwinOptions { weights, ..TwinOptions::default() },
+        parts: Parts { actor: guided, critic: guided, cem: true, repair: true, seeds },
     }
 }
 
-fn run(gains: &[f32], candidates: Candidates<'_>, stores: &mut [Lanes], scores: &mut Lanes) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn wide(g: &[f32], c: Candidates<'_>, stores: &mut [Lanes], scores: &mut Lanes) {
-            run_plain(g, c, stores, scores);
-        }
-        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has just been found to have what `wide` is built for.
-            return unsafe { wide(gains, candidates, stores, scores) };
-        }
-    }
-    run_plain(gains, candidates, stores, scores);
+/// Between 0 and 1, spread evenly over terminals whatever their number.
+fn spread(n: usize, step: f64) -> f64 {
+    (n as f64 * step).fract()
 }
 
-/// The value head on the states a rollout ended in.
-fn add_values(sac: &Sac, scratch: &mut Scratch, scores: &mut Lanes) {
-    let Scratch { stores, scenes, trace } = scratch;
-    (scenes.n_terminals, scenes.samples) = (stores.len(), LANES);
-    scenes.terminals.resize(FEATURES * stores.len() * LANES, 0.3);
-    scenes.globals.resize(4 * LANES, 0.1);
-    for (lanes, store) in scenes.terminals.chunks_exact_mut(LANES).zip(&*stores) {
-        lanes.copy_from_slice(store);
+fn nominal(n_terminals: usize) -> Nominal {
+    let cut = |layer: usize| CutProfile {
+        cut: layer,
+        activation_elements: 256,
+        operations: Operations(1e6 * layer as f64),
+        parameters: Bytes(30_000 * layer as u64),
+        memory: Bytes(1_000 * layer as u64),
+    };
+    let hardware = |n: usize| Hardware {
+        operations_per_cycle: 0.1 * 10f64.powf(spread(n, 0.618)),
+        clock: Hertz(1.5e9),
+        energy_coefficient: 0.5e-28 * 4f64.powf(spread(n, 0.755)),
+        noise_w_per_hz: 3.2e-20,
+    };
+    Nominal {
+        limits: Limits {
+            deadline: Seconds(5.0),
+            // As much for each of a thousand as for each of fifty.
+            bandwidth: Hertz(0.4e6 * n_terminals as f64),
+            power: Watts(0.2),
+            compression: 0.9,
+            cuts: vec![2, 3, 4, 5, 6],
+        },
+        profile: Profile { batch: 64, action: 8, cuts: (1..=N_LAYERS).map(cut).collect() },
+        accounting: Accounting {
+            compressor: Compressor::Quantize,
+            payload: Payload::Encoded,
+            sync: Sync::Billed,
+        },
+        hardware: (0..n_terminals).map(hardware).collect(),
+        rate_model: RateModel::Held,
+        closes: Seconds(5.0),
+        give_up: Seconds(60.0),
+        rho: 0.9,
+        aggregate_every: 10,
+        rounds: 1000,
+        tasks: (0..n_terminals).map(|n| n % N_TASKS).collect(),
+        n_tasks: N_TASKS,
     }
-    let weight = DISCOUNT.powi(STEPS as i32);
-    let values = sac.value(scenes, trace);
-    scores.iter_mut().zip(values).for_each(|(score, value)| *score += weight * value);
+}
+
+fn observation(n_terminals: usize, round: u64) -> Observation {
+    let view = |n: usize| TerminalView {
+        gain: Gain(10f64.powf(-9.0 - 3.5 * spread(n, 0.324))),
+        fading_power: -(1.0 - spread(n + 7 * round as usize, 0.569)).ln(),
+        previous_bandwidth: Hertz(0.0),
+        gradient_norm: Some(0.8 + 0.4 * spread(n, 0.133)),
+        loss: None,
+        rounds_since_scheduled: None,
+        n_samples: 1000,
+        memory: Bytes(if n.is_multiple_of(4) { 4_500 } else { 100_000 }),
+        task: n % N_TASKS,
+        held_layers: if n.is_multiple_of(3) { 4 } else { 0 },
+        owed_layers: if n.is_multiple_of(3) { 4 } else { 0 },
+    };
+    Observation {
+        round,
+        clock: Seconds(0.0),
+        aggregates: round.is_multiple_of(10),
+        loss: None,
+        success: None,
+        terminals: (0..n_terminals).map(view).collect(),
+    }
 }

@@ -1,34 +1,38 @@
-"""The search of benches/plan.rs in PyTorch: same candidates, same synthetic twin, same refit.
+"""One plan of benches/plan.rs in PyTorch: the paper's sampler on the twin's rollouts.
 
-    python plan_torch.py
+    python plan_torch.py PROBLEM.json
 
-Prints `name = milliseconds` (medians and least times) for one and two threads. Steps of the horizon are not looped
-over: what carries over from step to step is a cumulative sum.
+Checks its returns against those in the problem, then prints `name = milliseconds` (medians and least
+times) for one and two threads.
 """
 
 import statistics
+import sys
 import time
 
 import torch
 
-SAMPLES, ELITES, ITERATIONS, STEPS, TERMINALS, DISCOUNT = 200, 25, 5, 16, 50, 0.99
-FEATURES, GLOBALS, WIDTH, VALUE_WIDTH = 8, 4, 64, 32
-BITS = torch.tensor([4.0, 3.0, 2.0, 1.5, 1.0])
-WORK = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5])
-GAINS = 2 ** (torch.arange(TERMINALS) * 3.0 / TERMINALS)
-WEIGHTS = DISCOUNT ** torch.arange(STEPS)
+import rollout
+
+SAMPLES, ELITES, ITERATIONS = 200, 25, 5
+WIDTH, VALUE_WIDTH = 64, 32
+PROBLEM, CANDIDATES, RETURNS = rollout.problem(sys.argv[1], torch.tensor, torch.tensor)
+
+
+def integer(x):
+    return x.to(torch.int64)
 
 
 def layers(*sizes):
     return [(torch.randn(a, b) * a**-0.5, torch.zeros(b)) for a, b in zip(sizes, sizes[1:])]
 
 
-ACTOR = layers(FEATURES + GLOBALS, WIDTH, WIDTH, 12)
-ENCODER = layers(FEATURES, VALUE_WIDTH, VALUE_WIDTH)
-READER = layers(VALUE_WIDTH + GLOBALS, VALUE_WIDTH, 1)
+ACTOR = layers(11, WIDTH, WIDTH, 12)
+ENCODER = layers(7, VALUE_WIDTH, VALUE_WIDTH)
+READER = layers(VALUE_WIDTH + 4, VALUE_WIDTH, 1)
 
 
-def network(x, weights, relu_last=False):
+def net(x, weights, relu_last=False):
     for index, (weight, bias) in enumerate(weights):
         x = x @ weight + bias
         if relu_last or index + 1 < len(weights):
@@ -36,53 +40,43 @@ def network(x, weights, relu_last=False):
     return x
 
 
-def value(stores):
-    features = torch.full((stores.shape[0], TERMINALS, FEATURES), 0.3)
-    features[..., 0] = stores
-    pooled = network(features, ENCODER, True).mean(1)
-    return network(torch.cat([pooled, torch.full((stores.shape[0], GLOBALS), 0.1)], 1), READER)[:, 0]
-
-
 def score(reals, cut, flag, guided):
-    b, p, q = reals.unbind(-1)
-    shared = (flag * b).sum(-1, keepdim=True) + 1e-6
-    share = b / shared + 1e-3
-    rate = share * torch.log(1 + p * GAINS / share)
-    air = BITS[cut] * (1 - 0.9 * q) / (rate + 1e-3)
-    work = WORK[cut]
-    delay = (flag * (air + work)).amax(-1)
-    energy = (flag * (p * air + work)).sum(-1)
-    stores = flag.cumsum(1)
-    gain = (flag * (1 - 0.5 * q) / (1 + stores - flag)).sum(-1)
-    total = (WEIGHTS * (gain - 0.1 * energy - 0.1 * delay)).sum(-1)
-    return total + DISCOUNT**STEPS * value(stores[:, -1]) if guided else total
+    total, state = rollout.returns(torch, PROBLEM, reals, cut, flag, integer)
+    if not guided:
+        return total
+    terminals, globals_ = rollout.features(torch, PROBLEM, state)
+    pooled = net(terminals, ENCODER, True).mean(1)
+    value = net(torch.cat([pooled, globals_], 1), READER)[:, 0]
+    return total + PROBLEM.discount**PROBLEM.steps * value
 
 
-@torch.no_grad()
+def start(guided):
+    shape = (PROBLEM.steps, PROBLEM.terminals)
+    if not guided:
+        mean = torch.tensor([0.0, 1.1, 1.3]).expand(*shape, 3)
+        deviation = torch.tensor([0.5, 0.7, 0.5]).expand(*shape, 3)
+        return mean, deviation, torch.full((*shape, 5), 0.2), torch.full(shape, 0.2)
+    head = net(torch.full((PROBLEM.terminals, 11), 0.3), ACTOR)
+    deviation = torch.exp(-5 + 3.5 * (torch.tanh(head[:, 3:6]) + 1))
+    category, chance = torch.softmax(head[:, 6:11], -1), torch.sigmoid(head[:, 11])
+    return head[:, :3].expand(*shape, 3), deviation.expand(*shape, 3), category.expand(*shape, 5), chance.expand(shape)
+
+
+@torch.inference_mode()
 def plan(guided):
-    shape = (STEPS, TERMINALS)
-    mean, deviation = torch.zeros(*shape, 3), torch.ones(*shape, 3)
-    category, chance = torch.full((*shape, 5), 0.2), torch.full(shape, 0.5)
-    if guided:
-        x = torch.cat([torch.full((TERMINALS, FEATURES), 0.3), torch.full((TERMINALS, GLOBALS), 0.1)], 1)
-        head = network(x, ACTOR)
-        mean = head[:, :3].expand(*shape, 3)
-        deviation = torch.exp(-5 + 3.5 * (torch.tanh(head[:, 3:6]) + 1)).expand(*shape, 3)
-        category = torch.softmax(head[:, 6:11], -1).expand(*shape, 5)
-        chance = torch.sigmoid(head[:, 11]).expand(shape)
-    best, best_score = None, -float("inf")
+    mean, deviation, category, chance = start(guided)
+    shape, best, best_score = chance.shape, None, -float("inf")
     for _ in range(ITERATIONS):
         z = (mean + deviation * torch.randn(SAMPLES, *shape, 3)).clamp(-4, 4)
         reals = torch.sigmoid(2 * z)
         below = category.cumsum(-1)[..., :-1]
         cut = (torch.rand(SAMPLES, *shape, 1) >= below).sum(-1)
         flag = (torch.rand(SAMPLES, *shape) < chance).float()
-        scores = score(reals, cut, flag, guided)
-        top = scores.topk(ELITES)
+        top = score(reals, cut, flag, guided).topk(ELITES)
         chosen = top.indices
         if top.values[0] > best_score:
-            best_score = top.values[0]
-            best = (reals[chosen[0]], cut[chosen[0]], flag[chosen[0]])
+            best_score, first = top.values[0], chosen[0]
+            best = (reals[first], cut[first], flag[first])
         elite = z[chosen]
         mean, deviation = elite.mean(0), elite.std(0, correction=0).clamp(min=1e-3)
         category = torch.nn.functional.one_hot(cut[chosen], 5).float().mean(0)
@@ -90,16 +84,26 @@ def plan(guided):
     return best
 
 
+@torch.inference_mode()
+def check():
+    c = CANDIDATES
+    found, _ = rollout.returns(torch, PROBLEM, c[..., :3], integer(c[..., 3]), c[..., 4], integer)
+    error = ((found - RETURNS).abs() / RETURNS.abs().clamp(min=1)).max().item()
+    print(f"torch_error = {error:.2e}")
+    assert error < 1e-3, (found, RETURNS)
+
+
 def report(name, guided, calls=31):
     times = []
     for _ in range(calls + 5):
-        start = time.perf_counter()
+        clock = time.perf_counter()
         plan(guided)
-        times.append(1e3 * (time.perf_counter() - start))
+        times.append(1e3 * (time.perf_counter() - clock))
     print(f"{name} = {statistics.median(times[5:]):.3f}\n{name}_least = {min(times[5:]):.3f}")
 
 
-for threads in (1, 2):
+check()
+for threads in (1, 2) if "--check" not in sys.argv else ():
     torch.set_num_threads(threads)
-    report(f"torch_search_{threads}", False)
-    report(f"torch_search_actor_critic_{threads}", True)
+    report(f"torch_plain_{threads}", False)
+    report(f"torch_plain_guided_{threads}", True)

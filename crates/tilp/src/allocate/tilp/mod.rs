@@ -8,6 +8,7 @@
 mod decode;
 mod explain;
 mod guide;
+mod inspect;
 mod persist;
 mod plan;
 mod scene;

@@ -5,6 +5,7 @@
 //! [`Futures`] is what differs between candidates. The law is that of [`Twin::step`], and a test
 //! holds both together.
 
+mod numbers;
 mod step;
 
 use super::training::compression_noise;

@@ -1,0 +1,50 @@
+//! The numbers behind imagined rounds, for implementations elsewhere that are held against ours.
+
+use super::{Field, Terminal};
+
+impl Field {
+    /// Everything that a rollout reads, by name; tables row by row.
+    pub fn numbers(&self) -> Vec<(&'static str, Vec<f32>)> {
+        let start = &self.start;
+        let first = |rows: &[[f32; 16]]| rows.iter().map(|row| row[0]).collect();
+        let aggregates = |step: usize| f32::from(u8::from(self.aggregates(step)));
+        let each = |value: fn(&Terminal) -> f32| self.terminals.iter().map(value).collect();
+        let cuts = || self.terminals.iter().flat_map(|one| one.cuts.iter());
+        vec![
+            ("deadline", vec![self.deadline, self.closes, self.give_up]),
+            ("most", vec![self.band, self.power]),
+            ("aggregates", (0..self.n_steps()).map(aggregates).collect()),
+            ("drops_late", vec![f32::from(u8::from(self.drops_late))]),
+            ("snr", self.snr.clone()),
+            ("safe_snr", self.safe_snr.clone()),
+            ("usual", self.usual.clone()),
+            ("group", each(|one| one.group as f32)),
+            ("samples", each(|one| one.samples)),
+            ("push", each(|one| one.push)),
+            ("own_weight", each(|one| one.own_weight)),
+            ("radio_factor", each(|one| one.radio_factor)),
+            ("line", self.terminals.iter().flat_map(|one| one.line).collect()),
+            ("seconds", cuts().map(|cut| cut.seconds).collect()),
+            ("safe_seconds", cuts().map(|cut| cut.safe_seconds).collect()),
+            ("joules", cuts().map(|cut| cut.joules).collect()),
+            ("excess", cuts().map(|cut| cut.excess).collect()),
+            ("depth", cuts().map(|cut| cut.depth).collect()),
+            ("up", self.up.clone()),
+            ("down", self.down.clone()),
+            ("sync", self.sync.clone()),
+            ("layers", self.layers.clone()),
+            ("noise", self.noise.clone()),
+            ("weights", self.weights.to_vec()),
+            ("rates", self.rates.to_vec()),
+            ("caution", vec![self.caution]),
+            ("doubt", self.doubt.to_vec()),
+            ("reward", self.reward.to_vec()),
+            ("scale", self.scale.to_vec()),
+            ("log_loss", first(&start.log_loss)),
+            ("variance", first(&start.variance)),
+            ("held", first(&start.held)),
+            ("owed", first(&start.owed)),
+            ("success", vec![start.success[0]]),
+        ]
+    }
+}
