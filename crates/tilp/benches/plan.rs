@@ -3,6 +3,7 @@
 //!
 //! The cell is made here, so that no scenario is needed. `plain` is the paper's sampler with the
 //! band shared by need, `improved` the search that runs by default; `guided` has actor and critic.
+//! `plain_gflops` beside `peak_gflops` is the share of the machine that the search uses.
 //!
 //! With `--problem FILE` it writes the numbers of one problem, some candidates and their returns
 //! instead: what the same search in PyTorch and in JAX plans on and is checked against
@@ -13,6 +14,7 @@ use std::time::Instant;
 use rand::RngExt as _;
 use tilp::allocate::{Parts, Tilp, TilpOptions};
 use tilp::cost::{Accounting, Hardware, Payload, Profile, Sync};
+use tilp::nn::matrix::{Matrix, Store, product};
 use tilp::rng::Seed;
 use tilp::round::{Allocator, Limits, Observation, TerminalView};
 use tilp::search::cem::Cem;
@@ -23,7 +25,7 @@ use tilp::twin::{Nominal, RewardWeights, TwinOptions};
 use tilp::units::{Bytes, Gain, Hertz, Operations, Seconds, Watts};
 use tilp::wireless::RateModel;
 
-const N_LAYERS: usize = 8;
+const N_LAYERS: usize = 7;
 const N_TASKS: usize = 8;
 
 fn main() {
@@ -32,10 +34,14 @@ fn main() {
         return std::fs::write(&arguments[at + 1], problem()).expect("writes the problem");
     }
     let (plain, improved) = (Cem::paper(200, 25, 5), Cem::improved(200, 25, 5));
-    report("plain", timed(plain, 50, false, 61));
+    let [median, least] = timed(plain, 50, false, 61);
+    report("plain", [median, least]);
+    let billions = OPERATIONS * (5 * 200 * 16 * 50) as f64 / 1e9;
+    println!("plain_gflops = {:.1}", billions / (1e-3 * median));
     report("plain_guided", timed(plain, 50, true, 61));
     report("improved", timed(improved, 50, false, 61));
     report("improved_guided", timed(improved, 50, true, 61));
+    println!("peak_gflops = {:.1}", peak());
     for terminals in [10, 100, 1000] {
         report(&format!("plain_{terminals}_terminals"), timed(plain, terminals, false, 15));
     }
@@ -47,6 +53,28 @@ fn main() {
 
 fn report(name: &str, [median, least]: [f64; 2]) {
     println!("{name} = {median:.3}\n{name}_least = {least:.3}");
+}
+
+/// Floating-point operations for one terminal in one step of one candidate in the plain search, a
+/// fused multiply-add as two, counted in the source: 137 to draw it, 72 to decode it, 100 for its
+/// part of the round, 13 for its share of the refit.
+const OPERATIONS: f64 = 322.0;
+
+/// Billions of floating-point operations a second of two threads, each in a large matrix product:
+/// what the machine gives at best.
+fn peak() -> f64 {
+    const N: usize = 1024;
+    let work = || {
+        let (left, right, mut output) = (vec![1.0; N * N], vec![1.0; N * N], vec![0.0; N * N]);
+        for _ in 0..12 {
+            let (left, right) = (Matrix::new(&left, N, N), Matrix::new(&right, N, N));
+            product(&mut output, N, left, right, Store::Set);
+        }
+        std::hint::black_box(output);
+    };
+    let clock = Instant::now();
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(work))));
+    2.0 * 12.0 * 2.0 * (N * N * N) as f64 / clock.elapsed().as_secs_f64() / 1e9
 }
 
 /// The median and the least time of a plan: the least is what a busy machine leaves alone.

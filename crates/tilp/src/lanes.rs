@@ -157,6 +157,81 @@ pub fn normal_pair(bits: u32) -> (f32, f32) {
     (radius * turn * sine, radius * cosine)
 }
 
+/// What tables of eight numbers hold at sixteen places, given as whole numbers.
+#[inline(always)]
+pub fn look_up<const T: usize>(tables: [&[f32; 8]; T], places: &Lanes) -> [Lanes; T] {
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has just been found to have it.
+        return unsafe { permuted(tables, places) };
+    }
+    tables.map(|table| places.map(|place| table[place as usize & 7]))
+}
+
+/// A table of eight is one register, and a look into it one instruction, which no compiler finds in
+/// the loop above.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn permuted<const T: usize>(tables: [&[f32; 8]; T], places: &Lanes) -> [Lanes; T] {
+    use std::arch::x86_64::{
+        _mm256_cvttps_epi32, _mm256_loadu_ps, _mm256_permutevar8x32_ps, _mm256_storeu_ps,
+    };
+    let mut found = [[0.0; LANES]; T];
+    for half in [0, LANES / 2] {
+        // SAFETY: eight numbers are read where eight are left.
+        let place = unsafe { _mm256_cvttps_epi32(_mm256_loadu_ps(places[half..].as_ptr())) };
+        for (table, found) in tables.iter().zip(&mut found) {
+            // SAFETY: eight numbers are read and written where there are eight.
+            unsafe {
+                let picked = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr()), place);
+                _mm256_storeu_ps(found[half..].as_mut_ptr(), picked);
+            }
+        }
+    }
+    found
+}
+
+/// What longer tables, all of one length, hold at sixteen places, given as whole numbers; beyond the
+/// end the last.
+#[inline(always)]
+pub fn gather<const T: usize>(tables: [&[f32]; T], places: &Lanes) -> [Lanes; T] {
+    let last = tables.iter().map(|table| table.len()).min().unwrap_or(0) - 1;
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has just been found to have it, and `last` is in every table.
+        return unsafe { gathered(tables, last as u32, places) };
+    }
+    tables.map(|table| places.map(|place| table[(place as usize).min(last)]))
+}
+
+/// # Safety
+/// Every table must have more than `last` numbers, and `last` must fit an `i32`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn gathered<const T: usize>(tables: [&[f32]; T], last: u32, places: &Lanes) -> [Lanes; T] {
+    use std::arch::x86_64::{
+        _mm256_cvttps_epi32, _mm256_i32gather_ps, _mm256_loadu_ps, _mm256_min_epu32,
+        _mm256_set1_epi32, _mm256_storeu_ps,
+    };
+    let mut found = [[0.0; LANES]; T];
+    for half in [0, LANES / 2] {
+        // SAFETY: eight numbers are read where eight are left.
+        let place = unsafe { _mm256_cvttps_epi32(_mm256_loadu_ps(places[half..].as_ptr())) };
+        let place = _mm256_min_epu32(place, _mm256_set1_epi32(last as i32));
+        for (table, found) in tables.iter().zip(&mut found) {
+            // SAFETY: no place is beyond the last, and eight numbers are written where there are
+            // eight.
+            unsafe {
+                let picked = _mm256_i32gather_ps::<4>(table.as_ptr(), place);
+                _mm256_storeu_ps(found[half..].as_mut_ptr(), picked);
+            }
+        }
+    }
+    found
+}
+
 /// Numbers before squashing stay within this bound, so that squashing can be undone.
 pub const BOUND: f32 = 4.0;
 
@@ -201,6 +276,23 @@ mod tests {
             if z.abs() < 3.9 {
                 assert!((unsquash(squash(z)) - z).abs() < 1e-3, "unsquash {z}");
             }
+        }
+    }
+
+    #[test]
+    fn tables_are_read_at_every_place() {
+        let tables: [[f32; 8]; 2] =
+            [0.5, 100.0].map(|start| std::array::from_fn(|i| start + i as f32));
+        let places = std::array::from_fn(|lane| (lane * 5 % 8) as f32);
+        let found = look_up([&tables[0], &tables[1]], &places);
+        for (lane, place) in places.iter().enumerate() {
+            assert_eq!([found[0][lane], found[1][lane]], [0.5 + place, 100.0 + place]);
+        }
+        let long: Vec<f32> = (0..100).map(|index| 0.5 * index as f32).collect();
+        let places = std::array::from_fn(|lane| (lane * 7) as f32);
+        let [found, _] = gather([&long, &long], &places);
+        for (lane, found) in found.into_iter().enumerate() {
+            assert_eq!(found, 0.5 * (7 * lane).min(99) as f32);
         }
     }
 

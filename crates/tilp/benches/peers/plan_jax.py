@@ -4,7 +4,7 @@ compiled function.
     python plan_jax.py PROBLEM.json
 
 Checks its returns against those in the problem, then prints `name = milliseconds` (medians and least
-times) after compilation; threads as XLA chooses.
+times) after compilation, for both of JAX's random generators; threads as XLA chooses.
 """
 
 import statistics
@@ -98,10 +98,10 @@ def check():
     assert error < 1e-3, (found, RETURNS)
 
 
-def report(name, guided, calls=31):
+def report(name, guided, generator, calls=31):
     times = []
     for call in range(calls + 5):
-        key = jax.random.key(call, impl="rbg")
+        key = jax.random.key(call, impl=generator)
         clock = time.perf_counter()
         jax.block_until_ready(plan(key, guided))
         times.append(1e3 * (time.perf_counter() - clock))
@@ -109,6 +109,6 @@ def report(name, guided, calls=31):
 
 
 check()
-if "--check" not in sys.argv:
-    report("jax_plain", False)
-    report("jax_plain_guided", True)
+for generator in ("threefry2x32", "rbg") if "--check" not in sys.argv else ():
+    report(f"jax_plain_{generator}", False, generator)
+    report(f"jax_plain_guided_{generator}", True, generator)

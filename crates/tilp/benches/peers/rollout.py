@@ -27,11 +27,12 @@ def problem(path, array, integers):
     p.n_cuts = len(found["numbers"]["layers"])
     for name in ("seconds", "safe_seconds", "joules", "depth", "excess"):
         setattr(p, name, n[name].reshape(terminals * p.n_cuts))
-    p.width = math.isqrt(len(found["numbers"]["sync"]))
     scalars = ("deadline", "most", "weights", "rates", "doubt", "reward", "scale")
     for name in scalars:
         setattr(p, name, found["numbers"][name])
-    p.caution, p.drops, p.success = (found["numbers"][k][0] for k in ("caution", "drops_late", "success"))
+    p.caution, p.drops, p.success, p.header = (
+        found["numbers"][k][0] for k in ("caution", "drops_late", "success", "header")
+    )
     p.aggregates = [one > 0.5 for one in found["numbers"]["aggregates"]]
     excess = found["numbers"]["excess"]
     fitting = [[c for c in range(p.n_cuts) if excess[t * p.n_cuts + c] <= 0] or [0] for t in range(terminals)]
@@ -48,6 +49,11 @@ def inverse_speed(xp, bandwidth, signal):
     bandwidth = xp.clip(bandwidth, 1e-3, None)
     rate = bandwidth * xp.log1p(signal / bandwidth) * (1 / math.log(2))
     return 1 / xp.clip(rate, 1e-6, None)
+
+
+def message(xp, p, layers):
+    """Bits of a message with so many bits of layers."""
+    return xp.where(layers > 0, layers + p.header, 0 * layers)
 
 
 def decoded(xp, p, reals, category, flag, integer):
@@ -74,9 +80,9 @@ def network(xp, p, d, k, held, owed, integer):
     flag, layer = d.flag[:, k], d.layer[:, k]
     sending, free = d.up[:, k], band
     if p.aggregates[k]:
-        sending = sending + p.sync[xp.maximum(layer, owed)]
+        sending = sending + message(xp, p, p.model_bits[xp.maximum(layer, owed)])
         free = band * (1 - ((owed > 0) * (1 - flag)).sum(-1, keepdims=True) / p.terminals)
-    receiving = d.down[:, k] + p.sync[held * p.width + layer]
+    receiving = d.down[:, k] + message(xp, p, p.model_bits[layer] - p.model_bits[held])
     need = (sending + receiving) * d.tenth[:, k] * d.weight[:, k]
     bandwidth = need * (free / (need.sum(-1, keepdims=True) + 1e-12))
     asked = (flag * bandwidth).sum(-1, keepdims=True)
@@ -94,11 +100,10 @@ def network(xp, p, d, k, held, owed, integer):
     scheduled = flag * (1 - p.drops * (1 - fits * (sure <= deadline)))
     trained = scheduled * fits * (delay <= closes)
     part = xp.clip(xp.clip(closes - seconds, 0.0, None) / on_air, None, 1.0)
-    done = xp.clip(closes / seconds, None, 1.0)
-    spent = d.joules[:, k] * done + d.power[:, k] * sending_s * part * p.radio_factor
+    spent = d.joules[:, k] + d.power[:, k] * sending_s * part * p.radio_factor
     energy = (scheduled * spent).sum(-1)
     if p.aggregates[k]:
-        late = p.sync[owed] * inverse_speed(xp, p.snr[k] * 0 + band / p.terminals, power * p.snr[k])
+        late = message(xp, p, p.model_bits[owed]) * inverse_speed(xp, p.snr[k] * 0 + band / p.terminals, power * p.snr[k])
         energy = energy + ((1 - flag) * power * xp.clip(late, None, closes) * p.radio_factor).sum(-1)
     latency = xp.clip(xp.amax(scheduled * delay, -1), None, give_up)
     late = xp.clip(xp.clip(sure, None, give_up) / deadline - 1, 0.0, None)
@@ -153,7 +158,7 @@ def features(xp, p, state):
     decibel = lambda ratio: 10 * xp.log10(1e-6 * ratio)
     signal, zero = decibel(p.snr[-1]), 0 * log_loss
     usual = xp.clip((signal - decibel(p.usual)) / 10, -3.0, 3.0)
-    layers = p.width - 1
+    layers = len(p.model_bits) - 1
     failure = 1 / (1 + xp.exp2(p.line[:, 0] - p.line[:, 1] * log_loss))
     loss = xp.clip(log_loss - mean, -2.0, 2.0)
     terminals = [zero + (signal - 20) / 20, zero + usual, held / layers, owed / layers, zero + 1, loss, failure]

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use super::load::{Loaded, ScenarioError};
 use super::raw::{Raw, Tilp};
+use crate::twin::MAX_CUTS;
 
 /// Refuses a scenario with a value out of range; the message names field, value and expectation.
 pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
@@ -69,8 +70,9 @@ fn model(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     }
     let ascending = model.cuts.windows(2).all(|pair| pair[0] < pair[1]);
     let inside = model.cuts.iter().all(|cut| (1..=model.blocks + 1).contains(cut));
-    if model.cuts.is_empty() || !ascending || !inside {
-        let expected = format!("ascending layers of 1..={}", model.blocks + 1);
+    if model.cuts.is_empty() || model.cuts.len() > MAX_CUTS || !ascending || !inside {
+        let layers = model.blocks + 1;
+        let expected = format!("at most {MAX_CUTS} ascending layers of 1..={layers}");
         return Err(checker.wrong("model.cuts", format!("{:?}", model.cuts), &expected));
     }
     Ok(())

@@ -12,6 +12,9 @@ use crate::rng::Seed;
 /// Cells of one task of a refit: a fixed number, whatever the number of threads.
 const CHUNK: usize = 64;
 
+/// Cells whose elites are gathered together: few enough to stay in the cache.
+const PART: usize = 8;
+
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cem {
@@ -175,6 +178,17 @@ impl Planner {
         cem: &Cem,
         start: Start<'_>,
         score: &Score<'_>,
+        should_stop: &mut (dyn FnMut() -> bool + Send),
+    ) -> Found {
+        // Inside the pool as a whole: its threads need not be woken for every part.
+        rayon::scope(|_| self.iterate(cem, start, score, should_stop))
+    }
+
+    fn iterate(
+        &mut self,
+        cem: &Cem,
+        start: Start<'_>,
+        score: &Score<'_>,
         should_stop: &mut dyn FnMut() -> bool,
     ) -> Found {
         assert!(0 < cem.elites && cem.elites <= cem.samples, "elites among the samples");
@@ -333,16 +347,22 @@ impl Planner {
         let chunks = self.next.cells_mut().par_chunks_mut(CHUNK * n_blocks);
         chunks.zip(fitted.laws.par_chunks_mut(CHUNK)).enumerate().for_each(
             |(chunk, (cells, laws))| {
-                for (offset, blocks) in cells.chunks_exact_mut(n_blocks).enumerate() {
-                    let at = chunk * CHUNK + offset;
+                for (part, cells) in cells.chunks_mut(PART * n_blocks).enumerate() {
+                    let first = chunk * CHUNK + part * PART;
                     for (elite, (_, source)) in ranking.iter().enumerate() {
                         let source = *source as usize;
-                        let (from, lane) = if source < first_kept {
-                            (&groups[source / LANES].cells[at], source % LANES)
+                        let blocks = cells[elite / LANES..].iter_mut().step_by(n_blocks);
+                        if source < first_kept {
+                            let from = &groups[source / LANES].cells[first..];
+                            blocks.zip(from).for_each(|(to, from)| {
+                                to.copy(elite % LANES, from, source % LANES);
+                            });
                         } else {
-                            old.at(at, source - first_kept)
-                        };
-                        blocks[elite / LANES].copy(elite % LANES, from, lane);
+                            for (offset, to) in blocks.enumerate() {
+                                let (from, lane) = old.at(first + offset, source - first_kept);
+                                to.copy(elite % LANES, from, lane);
+                            }
+                        }
                     }
                 }
                 if !ranking.is_empty() {

@@ -122,18 +122,28 @@ impl Elites {
 vectorised! {
     /// Refits the law of every cell to the first `count` elites of its blocks.
     pub fn refit(laws: &mut [Law], cells: &[Cell], n_blocks: usize, count: usize, n_categories: usize, rule: &Refit) {
+        let share = 1.0 / count as f32;
+        let mut partial = [0.0; LANES];
+        partial[..count % LANES].fill(share);
+        // Every elite counts alike; the last block may be filled in part.
+        let weights = [[share; LANES], partial];
         for (law, blocks) in laws.iter_mut().zip(cells.chunks_exact(n_blocks)) {
-            refit_law(law, blocks, count, n_categories, rule);
+            refit_law(law, &blocks[..count.div_ceil(LANES)], count / LANES, &weights, n_categories, rule);
         }
     }
 }
 
 #[inline(always)]
-fn refit_law(law: &mut Law, blocks: &[Cell], count: usize, n_categories: usize, rule: &Refit) {
-    let (keep, share) = (rule.smoothing, 1.0 / count as f32);
-    let weights = |block: usize| -> Lanes {
-        std::array::from_fn(|lane| if block * LANES + lane < count { share } else { 0.0 })
-    };
+fn refit_law(
+    law: &mut Law,
+    blocks: &[Cell],
+    n_full: usize,
+    [full, partial]: &[Lanes; 2],
+    n_categories: usize,
+    rule: &Refit,
+) {
+    let keep = rule.smoothing;
+    let weights = |block: usize| if block < n_full { full } else { partial };
     for real in 0..REALS {
         let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
         let old = law.mean[real];

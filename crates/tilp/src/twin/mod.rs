@@ -24,7 +24,9 @@ pub(crate) mod tests;
 
 pub use fading::FadingAhead;
 pub use forecast::{Forecast, Interval, TerminalForecast};
-pub use futures::{COMPRESSION_LEVELS, Field, Futures, Moves, compression_at, compression_level};
+pub use futures::{
+    COMPRESSION_LEVELS, Field, Futures, MAX_CUTS, Moves, compression_at, compression_level,
+};
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
 pub use reward::{Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};

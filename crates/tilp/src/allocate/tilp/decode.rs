@@ -38,16 +38,11 @@ impl Decoder {
         cells: &[Cell],
         moves: &mut [Moves],
     ) {
-        let deepest = self.limits.cuts.len() - 1;
-        let deepest = |n: usize| if self.repair { field.deepest_fitting(n) } else { deepest };
         let most = [self.limits.bandwidth.0 as f32, self.limits.power.0 as f32];
-        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
-            scale(cell, most, deepest(n) as f32, one);
-        }
-        field.jobs(futures, step, moves);
         if self.repair {
-            let typical = 0.1 * self.limits.bandwidth.0 as f32;
-            share(field, futures, step, cells, typical, moves);
+            repaired(field, futures, step, cells, most, moves);
+        } else {
+            as_sampled(field, futures, step, cells, most, self.limits.cuts.len() - 1, moves);
         }
     }
 
@@ -80,35 +75,52 @@ impl Decoder {
     }
 }
 
+/// From shares of the most to quantities.
+#[inline(always)]
+fn scale(cell: &Cell, most: [f32; 2], deepest: usize, one: &mut Moves) {
+    let deepest = deepest as f32;
+    one.scheduled = cell.flag;
+    for lane in 0..LANES {
+        one.bandwidth[lane] = most[0] * cell.reals[0][lane];
+        one.power[lane] = most[1] * cell.reals[1][lane];
+        one.level[lane] = compression_level(cell.reals[2][lane]);
+        let cut = cell.category[lane];
+        one.cut[lane] = if cut < deepest { cut } else { deepest };
+    }
+}
+
 vectorised! {
-    /// From shares of the most to quantities.
-    fn scale(cell: &Cell, most: [f32; 2], deepest: f32, one: &mut Moves) {
-        let mut moves = Moves::ZERO;
-        for lane in 0..LANES {
-            moves.scheduled[lane] = cell.flag[lane];
-            moves.bandwidth[lane] = most[0] * cell.reals[0][lane];
-            moves.power[lane] = most[1] * cell.reals[1][lane];
-            moves.level[lane] = compression_level(cell.reals[2][lane]) as f32;
-            let cut = cell.category[lane];
-            moves.cut[lane] = if cut < deepest { cut } else { deepest };
+    fn as_sampled(
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        cells: &[Cell],
+        most: [f32; 2],
+        deepest: usize,
+        moves: &mut [Moves],
+    ) {
+        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+            scale(cell, most, deepest, one);
+            field.job(futures, step, n, one);
         }
-        *one = moves;
     }
 }
 
 vectorised! {
     /// Shares the band among the scheduled by their needs.
-    fn share(
+    fn repaired(
         field: &Field,
         futures: &Futures,
         step: usize,
         cells: &[Cell],
-        typical: f32,
+        most: [f32; 2],
         moves: &mut [Moves],
     ) {
         let mut total: Lanes = [1e-12; LANES];
         for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
-            let seconds = field.air_seconds(step, n, typical, one);
+            scale(cell, most, field.deepest_fitting(n), one);
+            field.job(futures, step, n, one);
+            let seconds = field.air_seconds(step, n, 0.1 * most[0], one);
             let mut need = [0.0; LANES];
             for lane in 0..LANES {
                 let shift = exp2(REACH * (cell.reals[0][lane] - 0.5));

@@ -117,7 +117,7 @@ impl Tilp {
         let place = candidates.group % self.works.len();
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
         let Work { futures, moves, rewards, scenes, critic } = &mut *work;
-        futures.clone_from(field.start());
+        futures.restart(field.start());
         for (step, reward) in rewards.iter_mut().enumerate() {
             self.decoder.decode(field, futures, step, candidates.step(step), moves);
             field.step(futures, step, moves, reward);

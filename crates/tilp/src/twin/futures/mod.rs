@@ -15,7 +15,7 @@ use crate::lanes::{LANES, Lanes};
 use crate::round::Limits;
 use crate::units::{Gain, Seconds, Watts};
 use crate::wireless::RateModel;
-use step::{air_seconds, fill_jobs, roll_out, speed};
+use step::{air_seconds, fill_job, roll_out, speed};
 
 /// Compression is decided on a grid from nothing to the most, so that sizes can be tabled.
 pub const COMPRESSION_LEVELS: usize = 128;
@@ -27,9 +27,13 @@ pub fn compression_at(limits: &Limits, level: usize) -> f64 {
 
 /// The level nearest to a share of the most.
 #[inline(always)]
-pub fn compression_level(share: f32) -> usize {
-    // Not `round`, which is a call on some processors.
-    share.mul_add((COMPRESSION_LEVELS - 1) as f32, 0.5) as usize
+pub fn compression_level(share: f32) -> f32 {
+    // Neither `round` nor a conversion to an integer: vectors know neither.
+    let exact = share.mul_add((COMPRESSION_LEVELS - 1) as f32, 0.5);
+    // From this number on single precision knows whole numbers only.
+    const WHOLE: f32 = 8_388_608.0;
+    let near = (exact + WHOLE) - WHOLE;
+    if near > exact { near - 1.0 } else { near }
 }
 
 /// What sixteen candidates would have one terminal do in one round.
@@ -46,9 +50,13 @@ pub struct Moves {
     pub cut: Lanes,
     /// Level of compression.
     pub level: Lanes,
-    /// Bits to send, filled by [`Field::jobs`].
+    /// Layers in front of the cut, filled by [`Field::job`] like everything below.
+    pub layer: Lanes,
+    /// Noise of the compression.
+    pub noise: Lanes,
+    /// Bits to send.
     pub sending: Lanes,
-    /// Bits to receive, filled by [`Field::jobs`].
+    /// Bits to receive.
     pub receiving: Lanes,
 }
 
@@ -60,6 +68,8 @@ impl Moves {
         power: [0.0; LANES],
         cut: [0.0; LANES],
         level: [0.0; LANES],
+        layer: [0.0; LANES],
+        noise: [0.0; LANES],
         sending: [0.0; LANES],
         receiving: [0.0; LANES],
     };
@@ -72,23 +82,29 @@ struct Terminal {
     samples: f32,
     push: f32,
     own_weight: f32,
-    cuts: Vec<Cut>,
+    cuts: Cuts,
+    /// The last of the cuts that fit the memory, else the first.
+    deepest: usize,
     radio_factor: f32,
     /// Success is the logistic of the first less the second times the log-loss, in powers of two.
     line: [f32; 2],
 }
 
-/// Constants of a cut on a terminal.
-#[derive(Clone, Copy, Debug)]
-struct Cut {
+/// Most cuts to choose from.
+pub const MAX_CUTS: usize = crate::search::distribution::MAX_CATEGORIES;
+
+/// Constants of a terminal's cuts; beyond the last cut the last repeated.
+#[derive(Clone, Debug)]
+struct Cuts {
     /// Computation in seconds, and the same to be sure.
-    seconds: f32,
-    safe_seconds: f32,
-    joules: f32,
+    seconds: [f32; MAX_CUTS],
+    safe_seconds: [f32; MAX_CUTS],
+    /// Energy of the computation until the round closes.
+    joules: [f32; MAX_CUTS],
     /// Memory beyond the budget, relative to it.
-    excess: f32,
+    excess: [f32; MAX_CUTS],
     /// Share of the layers, less a half.
-    depth: f32,
+    depth: [f32; MAX_CUTS],
 }
 
 /// What all futures from one state have in common.
@@ -109,13 +125,17 @@ pub struct Field {
     snr: Vec<f32>,
     safe_snr: Vec<f32>,
     usual: Vec<f32>,
-    /// Bits up and down per cut and level; bits of the model from one layer to another.
+    /// Bits up and down and noise of the compression, per cut and level.
     up: Vec<f32>,
     down: Vec<f32>,
-    sync: Vec<f32>,
-    n_layers: usize,
-    layers: Vec<f32>,
     noise: Vec<f32>,
+    /// Layers in front of a cut, and their bits.
+    layers: [f32; MAX_CUTS],
+    models: [f32; MAX_CUTS],
+    /// Bits of the first so many layers of the model, for no layer first; never fewer than eight.
+    model_bits: Vec<f32>,
+    /// Bits of a message that carries layers, beside theirs.
+    header: f32,
     /// Weights of the training law and the bounds of a rate.
     weights: [f32; N_SHARED],
     rates: [f32; 2],
@@ -142,7 +162,6 @@ pub struct Futures {
     pub success: Lanes,
     /// Terminals that trained in the last round, one or zero.
     pub trained: Vec<Lanes>,
-    shares: Vec<Lanes>,
     groups: Vec<Lanes>,
 }
 
@@ -155,7 +174,7 @@ impl Field {
         let (limits, profile) = (&nominal.limits, &nominal.profile);
         let n_layers = profile.cuts.len();
         let bits = |bytes: crate::units::Bytes| 8.0 * bytes.0 as f32;
-        let job = |cut: usize, level: usize| -> Job {
+        let job = |(cut, level): (usize, usize)| -> Job {
             let q = compression_at(limits, level);
             nominal.accounting.training(profile, cut, q, n_layers, 0)
         };
@@ -163,11 +182,10 @@ impl Field {
             let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| (cut, level));
             limits.cuts.iter().flat_map(levels)
         };
-        let model = |from: usize, to: usize| {
-            let job = nominal.accounting.training(profile, to.max(1), 0.0, from, 0);
-            if to == 0 { 0.0 } else { bits(job.sync_down) }
-        };
-        let sync = (0..=n_layers).flat_map(|from| (0..=n_layers).map(move |to| (from, to)));
+        let noise = |(_, level)| compression_noise(compression_at(limits, level)) as f32;
+        let message = |layers: usize| bits(nominal.accounting.delivery(profile, layers).sync_up);
+        let header = (message(1) - bits(profile.parameters(0, 1))).max(0.0);
+        let model = |layers: usize| (message(layers) - header).max(0.0);
         let (snr, safe_snr) = signal_to_noise(twin, state, n_steps);
         let Scale { deadline, energy } = *twin.scale();
         let weights = &options.weights;
@@ -190,13 +208,14 @@ impl Field {
             usual: (0..state.gain.len())
                 .map(|n| (state.gain[n] / twin.network.hardware(n).noise_w_per_hz) as f32)
                 .collect(),
-            up: grid().map(|(cut, level)| bits(job(cut, level).up)).collect(),
-            down: grid().map(|(cut, level)| bits(job(cut, level).down)).collect(),
-            sync: sync.map(|(from, to)| model(from, to)).collect(),
-            n_layers,
-            layers: limits.cuts.iter().map(|&cut| cut as f32).collect(),
-            noise: (0..COMPRESSION_LEVELS)
-                .map(|level| compression_noise(compression_at(limits, level)) as f32)
+            up: grid().map(|at| bits(job(at).up)).collect(),
+            down: grid().map(|at| bits(job(at).down)).collect(),
+            noise: grid().map(noise).collect(),
+            layers: each_cut(&limits.cuts, &|cut| cut as f32),
+            models: each_cut(&limits.cuts, &model),
+            header,
+            model_bits: (0..8.max(n_layers + 1))
+                .map(|layers| model(layers.min(n_layers)))
                 .collect(),
             weights: std::array::from_fn(|i| twin.training.weights()[i] as f32),
             rates: [least as f32, most as f32],
@@ -207,6 +226,12 @@ impl Field {
             scale: [deadline.0, energy.0].map(|one| one as f32),
             start: Futures::new(state, nominal.n_tasks),
         }
+    }
+
+    /// Bits of a message with so many bits of layers; nothing is sent if there are none.
+    #[inline(always)]
+    fn message(&self, layers: f32) -> f32 {
+        if layers > 0.0 { layers + self.header } else { 0.0 }
     }
 
     /// Ratio of received power to noise density of a terminal, per watt, some rounds ahead.
@@ -236,7 +261,7 @@ impl Field {
 
     /// The last of the cuts that fit a terminal's memory, else the first.
     pub fn deepest_fitting(&self, terminal: usize) -> usize {
-        self.terminals[terminal].cuts.iter().rposition(|cut| cut.excess <= 0.0).unwrap_or(0)
+        self.terminals[terminal].deepest
     }
 
     /// Whether a round of the future aggregates.
@@ -244,9 +269,10 @@ impl Field {
         (self.round + step as u64).is_multiple_of(self.every)
     }
 
-    /// Fills in what everybody scheduled has to send and to receive.
-    pub fn jobs(&self, futures: &Futures, step: usize, moves: &mut [Moves]) {
-        fill_jobs(self, futures, self.aggregates(step), moves);
+    /// Fills in what a terminal has to send and to receive, should it be scheduled.
+    #[inline(always)]
+    pub fn job(&self, futures: &Futures, step: usize, n: usize, moves: &mut Moves) {
+        fill_job(self, futures, self.aggregates(step), n, moves);
     }
 
     /// Time on the air of a terminal's job, in seconds, on this bandwidth at its power.
@@ -263,18 +289,18 @@ impl Field {
     /// first cut and the most compression.
     pub fn delay_of_a_tenth(&self, n: usize) -> f64 {
         let (held, owed) = (self.start.held[n][0], self.start.owed[n][0]);
-        let layer = self.layers[0];
-        let size = COMPRESSION_LEVELS - 1;
-        let fetch = held as usize * (self.n_layers + 1) + layer as usize;
-        let delivery = self.sync[layer.max(owed) as usize];
-        let delivery = if self.aggregates(0) { delivery } else { 0.0 };
-        let bits = self.up[size] + self.down[size] + self.sync[fetch] + delivery;
+        let (layer, size) = (self.layers[0], COMPRESSION_LEVELS - 1);
+        let bits_of = |layers: f32| self.model_bits[layers as usize];
+        let fetch = self.message(bits_of(layer) - bits_of(held));
+        let delivery =
+            if self.aggregates(0) { self.message(bits_of(layer.max(owed))) } else { 0.0 };
+        let bits = self.up[size] + self.down[size] + fetch + delivery;
         let signal = self.power * self.safe_snr[n];
         let speed = match self.model {
             RateModel::Held => speed::<true>(0.1 * self.band, signal),
             RateModel::Averaged => speed::<false>(0.1 * self.band, signal),
         };
-        f64::from(self.terminals[n].cuts[0].safe_seconds + bits / speed)
+        f64::from(self.terminals[n].cuts.safe_seconds[0] + bits / speed)
     }
 
     /// The band that is left for the scheduled: in a round that aggregates, who owes its copy and
@@ -300,6 +326,11 @@ impl Field {
     }
 }
 
+/// A value for each of the cuts; beyond the last the last repeated.
+fn each_cut(cuts: &[usize], value: &dyn Fn(usize) -> f32) -> [f32; MAX_CUTS] {
+    std::array::from_fn(|index| value(cuts[index.min(cuts.len() - 1)]))
+}
+
 fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
     let nominal = twin.nominal();
     let (limits, profile) = (&nominal.limits, &nominal.profile);
@@ -318,12 +349,17 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
         let (need, budget) = (profile.memory(cut).0, state.memory[n].0);
         need.saturating_sub(budget) as f64 / budget as f64
     };
-    let cut_of = |cut: usize| Cut {
-        seconds: seconds(likely, cut) as f32,
-        safe_seconds: seconds(&doubtful, cut) as f32,
-        joules: joules(cut) as f32,
-        excess: excess(cut) as f32,
-        depth: cut as f32 / profile.cuts.len() as f32 - 0.5,
+    let joules = |cut: usize| {
+        let (seconds, closes) = (seconds(likely, cut) as f32, nominal.closes.0 as f32);
+        joules(cut) as f32 * if seconds > closes { closes / seconds } else { 1.0 }
+    };
+    let each = |value: &dyn Fn(usize) -> f32| each_cut(&limits.cuts, value);
+    let cuts = Cuts {
+        seconds: each(&|cut| seconds(likely, cut) as f32),
+        safe_seconds: each(&|cut| seconds(&doubtful, cut) as f32),
+        joules: each(&joules),
+        excess: each(&|cut| excess(cut) as f32),
+        depth: each(&|cut| cut as f32 / profile.cuts.len() as f32 - 0.5),
     };
     let (start, slope) = twin.task.line_ahead(n, state.outlook);
     Terminal {
@@ -331,7 +367,11 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
         samples: state.samples[n] as f32,
         push: state.push[n] as f32,
         own_weight: twin.training.own_weight(nominal.tasks[n]) as f32,
-        cuts: limits.cuts.iter().map(|&cut| cut_of(cut)).collect(),
+        deepest: cuts.excess[..limits.cuts.len()]
+            .iter()
+            .rposition(|excess| *excess <= 0.0)
+            .unwrap_or(0),
+        cuts,
         radio_factor: twin.network.radio_factor(n) as f32,
         line: [start, slope].map(|one| (one * std::f64::consts::LOG2_E) as f32),
     }
@@ -359,6 +399,19 @@ fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>,
 }
 
 impl Futures {
+    /// Goes back to a start, in the memory it has.
+    pub fn restart(&mut self, start: &Self) {
+        // A derived `clone_from` would ask for new memory.
+        let Self { log_loss, variance, held, owed, success, trained, groups } = start;
+        self.log_loss.clone_from(log_loss);
+        self.variance.clone_from(variance);
+        self.held.clone_from(held);
+        self.owed.clone_from(owed);
+        self.success = *success;
+        self.trained.clone_from(trained);
+        self.groups.clone_from(groups);
+    }
+
     fn new(state: &TwinState, n_groups: usize) -> Self {
         let lanes = |value: f64| [value as f32; LANES];
         let n = state.gain.len();
@@ -369,7 +422,6 @@ impl Futures {
             owed: state.owed.iter().map(|&one| lanes(one as f64)).collect(),
             success: lanes(state.success),
             trained: vec![[0.0; LANES]; n],
-            shares: vec![[0.0; LANES]; n],
             groups: vec![[0.0; LANES]; n_groups],
         }
     }

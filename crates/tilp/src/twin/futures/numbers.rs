@@ -1,6 +1,6 @@
 //! The numbers behind imagined rounds, for implementations elsewhere that are held against ours.
 
-use super::{Field, Terminal};
+use super::{COMPRESSION_LEVELS, Cuts, Field, MAX_CUTS, Terminal};
 
 impl Field {
     /// Everything that a rollout reads, by name; tables row by row.
@@ -9,7 +9,10 @@ impl Field {
         let first = |rows: &[[f32; 16]]| rows.iter().map(|row| row[0]).collect();
         let aggregates = |step: usize| f32::from(u8::from(self.aggregates(step)));
         let each = |value: fn(&Terminal) -> f32| self.terminals.iter().map(value).collect();
-        let cuts = || self.terminals.iter().flat_map(|one| one.cuts.iter());
+        let n_cuts = self.up.len() / COMPRESSION_LEVELS;
+        let cuts = |value: fn(&Cuts) -> &[f32; MAX_CUTS]| -> Vec<f32> {
+            self.terminals.iter().flat_map(|one| &value(&one.cuts)[..n_cuts]).copied().collect()
+        };
         vec![
             ("deadline", vec![self.deadline, self.closes, self.give_up]),
             ("most", vec![self.band, self.power]),
@@ -24,16 +27,17 @@ impl Field {
             ("own_weight", each(|one| one.own_weight)),
             ("radio_factor", each(|one| one.radio_factor)),
             ("line", self.terminals.iter().flat_map(|one| one.line).collect()),
-            ("seconds", cuts().map(|cut| cut.seconds).collect()),
-            ("safe_seconds", cuts().map(|cut| cut.safe_seconds).collect()),
-            ("joules", cuts().map(|cut| cut.joules).collect()),
-            ("excess", cuts().map(|cut| cut.excess).collect()),
-            ("depth", cuts().map(|cut| cut.depth).collect()),
+            ("seconds", cuts(|one| &one.seconds)),
+            ("safe_seconds", cuts(|one| &one.safe_seconds)),
+            ("joules", cuts(|one| &one.joules)),
+            ("excess", cuts(|one| &one.excess)),
+            ("depth", cuts(|one| &one.depth)),
             ("up", self.up.clone()),
             ("down", self.down.clone()),
-            ("sync", self.sync.clone()),
-            ("layers", self.layers.clone()),
-            ("noise", self.noise.clone()),
+            ("model_bits", self.model_bits.clone()),
+            ("header", vec![self.header]),
+            ("layers", self.layers[..n_cuts].to_vec()),
+            ("noise", self.noise[..COMPRESSION_LEVELS].to_vec()),
             ("weights", self.weights.to_vec()),
             ("rates", self.rates.to_vec()),
             ("caution", vec![self.caution]),

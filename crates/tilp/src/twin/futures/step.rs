@@ -1,7 +1,7 @@
 //! The law of an imagined round, for sixteen candidates at once.
 
-use super::{COMPRESSION_LEVELS, Field, Futures, Moves, Terminal};
-use crate::lanes::{LANES, Lanes, exp2, ln, vectorised};
+use super::{COMPRESSION_LEVELS, Cuts, Field, Futures, Moves};
+use crate::lanes::{LANES, Lanes, exp2, gather, ln, look_up, vectorised};
 use crate::wireless::{RateModel, ergodic_efficiency};
 
 /// Sums over the terminals of a round.
@@ -45,23 +45,44 @@ pub(super) fn air_seconds<const HELD: bool>(snr: f32, bandwidth: f32, moves: &Mo
     seconds
 }
 
-vectorised! {
-    pub(super) fn fill_jobs(field: &Field, futures: &Futures, aggregates: bool, moves: &mut [Moves]) {
-        let width = field.n_layers + 1;
-        for (n, one) in moves.iter_mut().enumerate() {
-            let (held, owed) = (&futures.held[n], &futures.owed[n]);
-            for lane in 0..LANES {
-                let cut = one.cut[lane] as usize;
-                let size = cut * COMPRESSION_LEVELS + one.level[lane] as usize;
-                let layer = field.layers[cut];
-                let fetch = held[lane] as usize * width + layer as usize;
-                let deliver = if layer > owed[lane] { layer } else { owed[lane] };
-                let delivery = if aggregates { field.sync[deliver as usize] } else { 0.0 };
-                one.sending[lane] = field.up[size] + delivery;
-                one.receiving[lane] = field.down[size] + field.sync[fetch];
-            }
+/// Fills in what one terminal has to send and to receive, should it be scheduled.
+#[inline(always)]
+pub(super) fn fill_job(
+    field: &Field,
+    futures: &Futures,
+    aggregates: bool,
+    n: usize,
+    one: &mut Moves,
+) {
+    let [layer, model] = look_up([&field.layers, &field.models], &one.cut);
+    let held = model_bits(field, &futures.held[n]);
+    let mut sizes = [0.0; LANES];
+    for (lane, size) in sizes.iter_mut().enumerate() {
+        *size = one.cut[lane] * COMPRESSION_LEVELS as f32 + one.level[lane];
+    }
+    let [up, down, noise] = gather([&field.up, &field.down, &field.noise], &sizes);
+    for lane in 0..LANES {
+        one.receiving[lane] = down[lane] + field.message(model[lane] - held[lane]);
+    }
+    (one.sending, one.noise) = (up, noise);
+    one.layer = layer;
+    if aggregates {
+        let owed = model_bits(field, &futures.owed[n]);
+        for lane in 0..LANES {
+            let deliver = if model[lane] > owed[lane] { model[lane] } else { owed[lane] };
+            one.sending[lane] += field.message(deliver);
         }
     }
+}
+
+/// Bits of the first so many layers of the model.
+#[inline(always)]
+fn model_bits(field: &Field, layers: &Lanes) -> Lanes {
+    let [bits] = match <&[f32; 8]>::try_from(&field.model_bits[..]) {
+        Ok(few) => look_up([few], layers),
+        Err(_) => gather([&field.model_bits], layers),
+    };
+    bits
 }
 
 vectorised! {
@@ -75,11 +96,13 @@ vectorised! {
     ) {
         let mut sums = asked(field, moves, free);
         futures.groups.fill([0.0; LANES]);
-        match (field.model, step) {
-            (RateModel::Held, 0) => everybody::<true, true>(field, futures, step, moves, &mut sums),
-            (RateModel::Held, _) => everybody::<true, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, 0) => everybody::<false, true>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, _) => everybody::<false, false>(field, futures, step, moves, &mut sums),
+        let is_strict = field.drops_late && field.closes >= field.deadline;
+        match (field.model, step, is_strict) {
+            (RateModel::Held, 0, _) => everybody::<true, true, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Held, _, true) => everybody::<true, false, true>(field, futures, step, moves, &mut sums),
+            (RateModel::Held, _, false) => everybody::<true, false, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, 0, _) => everybody::<false, true, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, _, _) => everybody::<false, false, false>(field, futures, step, moves, &mut sums),
         }
         let before = futures.success;
         let fall = learning(field, futures, &sums);
@@ -93,7 +116,7 @@ vectorised! {
                 + energy * (1.0 - sums.energy[lane] / most)
                 - penalty * sums.violation[lane];
         }
-        copies(field, futures, field.aggregates(step), moves);
+        copies(futures, field.aggregates(step), moves);
     }
 }
 
@@ -128,7 +151,7 @@ fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
 }
 
 #[inline(always)]
-fn everybody<const HELD: bool, const FIRST: bool>(
+fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool>(
     field: &Field,
     futures: &mut Futures,
     step: usize,
@@ -136,41 +159,17 @@ fn everybody<const HELD: bool, const FIRST: bool>(
     sums: &mut Sums,
 ) {
     for (n, one) in moves.iter().enumerate() {
-        network::<HELD, FIRST>(field, futures, step, n, one, sums);
+        network::<HELD, FIRST, STRICT>(field, futures, step, n, one, sums);
     }
-}
-
-/// What the tables say of sixteen moves of one terminal.
-struct Looked {
-    seconds: Lanes,
-    safe: Lanes,
-    joules: Lanes,
-    excess: Lanes,
-    depth: Lanes,
-    noise: Lanes,
-}
-
-#[inline(always)]
-fn look_up(field: &Field, terminal: &Terminal, one: &Moves) -> Looked {
-    let zero = [0.0; LANES];
-    let mut looked =
-        Looked { seconds: zero, safe: zero, joules: zero, excess: zero, depth: zero, noise: zero };
-    for lane in 0..LANES {
-        let cut = &terminal.cuts[one.cut[lane] as usize];
-        looked.seconds[lane] = cut.seconds;
-        looked.safe[lane] = cut.safe_seconds;
-        looked.joules[lane] = cut.joules;
-        looked.excess[lane] = cut.excess;
-        looked.depth[lane] = cut.depth;
-        looked.noise[lane] = field.noise[one.level[lane] as usize];
-    }
-    looked
 }
 
 /// One terminal's part of the round: delay, energy, violation, and whether it trains. Everything
 /// is taken into local arrays first: loops that write through references do not vectorise.
+///
+/// `STRICT`: after the first round and with the late dropped, nobody who is left is late, is cut
+/// off or has too little memory.
 #[inline(always)]
-fn network<const HELD: bool, const FIRST: bool>(
+fn network<const HELD: bool, const FIRST: bool, const STRICT: bool>(
     field: &Field,
     futures: &mut Futures,
     step: usize,
@@ -184,45 +183,55 @@ fn network<const HELD: bool, const FIRST: bool>(
     let drops = if field.drops_late { 1.0 } else { 0.0 };
     let (deadline, closes, give_up) = (field.deadline, field.closes, field.give_up);
     let (radio, batch) = (terminal.radio_factor, terminal.samples);
-    let (one, looked, mut local) = (*one, look_up(field, terminal, one), *sums);
+    let Cuts { seconds, safe_seconds, joules, excess, depth } = &terminal.cuts;
+    let [computing, safe, joules, excess, depth] =
+        look_up([seconds, safe_seconds, joules, excess, depth], &one.cut);
+    let (bandwidth, power, noise) = (one.bandwidth, one.power, one.noise);
+    let (sending, receiving, wanted) = (one.sending, one.receiving, one.scheduled);
+    let mut local = *sums;
     let (mut samples, mut trained) = ([0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
-        let bandwidth = one.bandwidth[lane] * local.scale[lane];
-        let power = one.power[lane];
+        let bandwidth = bandwidth[lane] * local.scale[lane];
+        let power = power[lane];
         let per_bit = 1.0 / speed::<HELD>(bandwidth, power * snr);
-        let (seconds, excess) = (looked.seconds[lane], looked.excess[lane]);
-        let sending = one.sending[lane] * per_bit;
-        let on_air = sending + one.receiving[lane] * per_bit;
+        let (seconds, excess) = (computing[lane], excess[lane]);
+        let bits = sending[lane] + receiving[lane];
+        let sending = sending[lane] * per_bit;
+        let on_air = sending + receiving[lane] * per_bit;
         let delay = seconds + on_air;
         // Later rounds are judged by what is likely: only the first is executed.
         let sure = if FIRST {
-            let bits = one.sending[lane] + one.receiving[lane];
-            looked.safe[lane] + bits / speed::<HELD>(bandwidth, power * safe_snr)
+            safe[lane] + bits / speed::<HELD>(bandwidth, power * safe_snr)
         } else {
             delay
         };
         let fits = if excess <= 0.0 { 1.0 } else { 0.0 };
         let in_time = if sure <= deadline { fits } else { 0.0 };
-        let scheduled = one.scheduled[lane] * (1.0 - drops * (1.0 - in_time));
-        let trains = if delay <= closes { scheduled * fits } else { 0.0 };
+        let (scheduled, trains) = if STRICT {
+            (wanted[lane] * in_time, wanted[lane] * in_time)
+        } else {
+            let scheduled = wanted[lane] * (1.0 - drops * (1.0 - in_time));
+            (scheduled, if delay <= closes { scheduled * fits } else { 0.0 })
+        };
         // Cut off at the end: computed first, sent and received in proportion until then.
         let left = if closes > seconds { closes - seconds } else { 0.0 };
-        let part = if on_air > left { left / on_air } else { 1.0 };
-        let done = if seconds > closes { closes / seconds } else { 1.0 };
-        let spent = looked.joules[lane] * done + power * sending * part * radio;
+        let part = if !STRICT && on_air > left { left / on_air } else { 1.0 };
+        let spent = joules[lane] + power * sending * part * radio;
         local.energy[lane] += scheduled * spent;
         let latency = scheduled * delay;
         local.latency[lane] =
             if latency > local.latency[lane] { latency } else { local.latency[lane] };
-        let sure = if sure < give_up { sure } else { give_up };
-        let late = sure / deadline - 1.0;
-        let late = if late > 0.0 { late } else { 0.0 };
-        local.violation[lane] += scheduled * (late + excess);
+        if !STRICT {
+            let sure = if sure < give_up { sure } else { give_up };
+            let late = sure / deadline - 1.0;
+            let late = if late > 0.0 { late } else { 0.0 };
+            local.violation[lane] += scheduled * (late + excess);
+        }
         let own = trains * batch;
         local.samples[lane] += own;
         local.count[lane] += trains;
-        local.noise[lane] += own * looked.noise[lane];
-        local.depth[lane] += own * looked.depth[lane];
+        local.noise[lane] += own * noise[lane];
+        local.depth[lane] += own * depth[lane];
         samples[lane] = own;
         trained[lane] = trains;
     }
@@ -231,9 +240,9 @@ fn network<const HELD: bool, const FIRST: bool>(
     for lane in 0..LANES {
         group[lane] += samples[lane];
     }
-    (futures.shares[n], futures.trained[n]) = (samples, trained);
+    futures.trained[n] = trained;
     if field.aggregates(step) {
-        deliver::<HELD>(field, futures, n, snr, &one, sums);
+        deliver::<HELD>(field, futures, n, snr, one, sums);
     }
 }
 
@@ -249,9 +258,9 @@ fn deliver<const HELD: bool>(
 ) {
     let slice = field.band / field.terminals.len() as f32;
     let rate = speed::<HELD>(slice, field.power * snr);
-    for lane in 0..LANES {
-        let owed = futures.owed[n][lane];
-        let sending = field.sync[owed as usize] / rate;
+    let owed = model_bits(field, &futures.owed[n]);
+    for (lane, owed) in owed.into_iter().enumerate() {
+        let sending = field.message(owed) / rate;
         let sending = if sending < field.closes { sending } else { field.closes };
         let joules = field.power * sending * field.terminals[n].radio_factor;
         sums.energy[lane] += (1.0 - one.scheduled[lane]) * joules;
@@ -278,11 +287,12 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
     for (n, terminal) in field.terminals.iter().enumerate() {
         let [start, slope] = terminal.line;
         let own_weight = terminal.own_weight + push * terminal.push - kin;
-        let (own, group) = (futures.shares[n], futures.groups[terminal.group]);
+        let group = futures.groups[terminal.group];
         let (mut log_loss, mut variance) = (futures.log_loss[n], futures.variance[n]);
         let trained = futures.trained[n];
         for lane in 0..LANES {
-            let rate = common[lane] + share[lane] * (own_weight * own[lane] + kin * group[lane]);
+            let own = trained[lane] * terminal.samples;
+            let rate = common[lane] + share[lane] * (own_weight * own + kin * group[lane]);
             let rate = if rate < least { least } else { rate };
             let rate = if rate > most { most } else { rate };
             let after = log_loss[lane] - rate;
@@ -311,7 +321,7 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
 
 /// Who holds and owes what after the round.
 #[inline(always)]
-fn copies(field: &Field, futures: &mut Futures, aggregates: bool, moves: &[Moves]) {
+fn copies(futures: &mut Futures, aggregates: bool, moves: &[Moves]) {
     if aggregates {
         // After an aggregation nothing held is current.
         futures.held.fill([0.0; LANES]);
@@ -319,12 +329,13 @@ fn copies(field: &Field, futures: &mut Futures, aggregates: bool, moves: &[Moves
         return;
     }
     for (n, one) in moves.iter().enumerate() {
-        let (held, owed) = (&mut futures.held[n], &mut futures.owed[n]);
-        let trained = &futures.trained[n];
+        let (mut held, mut owed) = (futures.held[n], futures.owed[n]);
+        let trained = futures.trained[n];
         for lane in 0..LANES {
-            let layer = field.layers[one.cut[lane] as usize] * trained[lane];
+            let layer = one.layer[lane] * trained[lane];
             held[lane] = if layer > held[lane] { layer } else { held[lane] };
             owed[lane] = if layer > owed[lane] { layer } else { owed[lane] };
         }
+        (futures.held[n], futures.owed[n]) = (held, owed);
     }
 }

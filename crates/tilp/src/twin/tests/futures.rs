@@ -57,7 +57,7 @@ fn compare(options: TwinOptions, seed: u64) {
     // In the first round the field is sure for everybody, the twin for those scheduled.
     for step in 0..STEPS {
         let mut moves: Vec<Moves> = (0..12).map(|_| draw(&mut fake)).collect();
-        field.jobs(&futures, step, &mut moves);
+        moves.iter_mut().enumerate().for_each(|(n, one)| field.job(&futures, step, n, one));
         let mut rewards = [0.0; LANES];
         field.step(&mut futures, step, &moves, &mut rewards);
         for (lane, state) in states.iter_mut().enumerate() {
@@ -94,7 +94,7 @@ fn whoever_is_not_surely_in_time_is_dropped_if_so_asked() {
     let field = Field::new(&twin, &start, 1, true);
     let mut moves: Vec<Moves> = (0..12).map(|_| draw(&mut fake)).collect();
     moves.iter_mut().for_each(|one| (one.scheduled, one.bandwidth) = ([1.0; LANES], [1e6; LANES]));
-    field.jobs(field.start(), 0, &mut moves);
+    moves.iter_mut().enumerate().for_each(|(n, one)| field.job(field.start(), 0, n, one));
     let (mut futures, mut rewards) = (field.start().clone(), [0.0; LANES]);
     field.step(&mut futures, 0, &moves, &mut rewards);
     let mut scratch = twin.scratch();
