@@ -49,7 +49,7 @@ pub fn run(
             return Stop::Finished;
         }
         let wanted = allocator.decide(&seen);
-        let plan = limits.project(wanted);
+        let plan = limits.project(wanted).conducted(allocator.conduct());
         let done = world.execute(&plan);
         allocator.learn(&seen, &plan, &done.outcome);
         let round = RoundRecord { seen, plan, done };

@@ -115,6 +115,15 @@ fn an_unknown_method_is_named_with_those_that_exist() {
 }
 
 #[test]
+fn a_bad_variant_of_a_method_is_refused_with_what_would_be_right() {
+    let scratch = Scratch::new("variant");
+    let said = |name: &str| refused(&scratch, &["run", "tiny", "--method", name]);
+    assert_names(&said("asfl+late"), &["method = asfl+late", "+guard+q0.9"]);
+    assert_names(&said("random+guard"), &["method = random+guard", "only after one of splitfed"]);
+    assert_names(&said("asfl+q0.95"), &["method = asfl+q0.95", "limits.compression = 0.9"]);
+}
+
+#[test]
 fn a_set_of_an_unknown_key_is_refused() {
     let scratch = Scratch::new("set-key");
     let said = refused(&scratch, &["run", "tiny", "--set", "cell.terminals=3"]);

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use crate::record::{
     Checkpoint, Evaluation, Files, History, Identity, RecordError, RoundRow, RunFolder, Summary,
 };
-use crate::round::{Allocator, Decision, Feasible, Observation, Outcome, SuccessCount, World};
+use crate::round::{
+    Allocator, Conduct, Decision, Feasible, Observation, Outcome, SuccessCount, World,
+};
 use crate::run::{Recorder, RoundRecord, Stop, run};
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
@@ -190,6 +192,10 @@ impl Allocator for Timed<'_> {
         let decision = self.inner.decide(seen);
         self.plan_s.borrow_mut().push(self.watcher.seconds() - before);
         decision
+    }
+
+    fn conduct(&self) -> Conduct {
+        self.inner.conduct()
     }
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {

@@ -1,14 +1,16 @@
-//! From a checked scenario to the parts of a run. The only file that names every implementation.
+//! From a checked scenario to the parts of a run. Besides `registry`, the only file that names
+//! every implementation.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::cache::Cache;
+use super::knobs::Baselines;
 use super::raw;
+use super::registry::{Edition, training};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    Deficit, Greedy, Parts as TilpParts, Problem, Random, ReferenceKnobs, SplitFed, Tilp,
-    TilpOptions,
+    Deficit, Greedy, Parts as TilpParts, Problem, Random, ReferenceKnobs, Tilp, TilpOptions,
 };
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use crate::rng::Seed;
@@ -52,70 +54,64 @@ pub struct Method {
     /// What it does, in one line.
     pub about: &'static str,
     /// Rounds between aggregations, if the method has its own rule.
-    aggregate_every: Option<u64>,
-    build: fn(Kit) -> Box<dyn Allocator>,
+    pub(super) aggregate_every: Option<u64>,
+    /// Rule and edition of a published method; none for all others, which train in parallel.
+    pub(super) published: Option<Edition>,
+    pub(super) build: fn(Kit) -> Box<dyn Allocator>,
 }
 
 /// What a method may be built from: what a base station knows, and the method's own knobs.
-struct Kit {
-    problem: Problem,
-    nominal: Nominal,
-    knobs: ReferenceKnobs,
-    tilp: TilpOptions,
-    seed: Seed,
+pub struct Kit {
+    /// Limits, sizes and nominal hardware.
+    pub problem: Problem,
+    /// The same for a twin.
+    pub nominal: Nominal,
+    /// Knobs of the reference methods.
+    pub knobs: ReferenceKnobs,
+    /// Knobs of TiLP.
+    pub tilp: TilpOptions,
+    /// Knobs of the published methods.
+    pub baselines: Baselines,
+    /// Training rounds.
+    pub rounds: u64,
+    /// Learning rate of the terminals at the start.
+    pub terminal_rate: f64,
+    /// Seed of the method's own draws.
+    pub seed: Seed,
+    pub(super) edition: Option<Edition>,
 }
 
-/// Every method there is.
-const METHODS: [Method; 5] = [
+/// Every method but the published ones.
+pub(super) const METHODS: [Method; 4] = [
     Method {
         name: "tilp",
         about: "experimental: search in a calibrated twin, guided by an actor and a critic",
         aggregate_every: None,
+        published: None,
         build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed)),
-    },
-    Method {
-        name: "splitfed",
-        about: "everybody, even shares, fixed cut, averaged every round",
-        aggregate_every: Some(1),
-        build: |kit| Box::new(SplitFed::new(kit.problem)),
     },
     Method {
         name: "random",
         about: "random terminals that can make the deadline together",
         aggregate_every: None,
+        published: None,
         build: |kit| Box::new(Random::new(kit.problem, kit.knobs, kit.seed)),
     },
     Method {
         name: "greedy",
         about: "best channels first, equal finishing time",
         aggregate_every: None,
+        published: None,
         build: |kit| Box::new(Greedy::new(kit.problem, kit.knobs)),
     },
     Method {
         name: "deficit",
         about: "terminals of failing tasks drawn more often, equal finishing time",
         aggregate_every: None,
+        published: None,
         build: |kit| Box::new(Deficit::new(kit.problem, kit.knobs, kit.seed)),
     },
 ];
-
-/// Every method there is.
-pub fn methods() -> &'static [Method] {
-    &METHODS
-}
-
-/// The method of that name.
-pub fn method(name: &str) -> Result<Method, ScenarioError> {
-    METHODS.iter().copied().find(|method| method.name == name).ok_or_else(|| {
-        let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
-        ScenarioError::Range {
-            field: "method".into(),
-            value: name.into(),
-            expected: format!("one of {}", known.join(", ")),
-            place: "--method".into(),
-        }
-    })
-}
 
 /// The parts of a run.
 pub struct Parts {
@@ -136,6 +132,7 @@ pub fn assemble(
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
     let raw = &scenario.raw;
+    let rule = training(scenario, method)?;
     let seed = Seed::new(seed);
     let (policy, base) = policy(scenario)?;
     let profile = profile(raw, &policy);
@@ -156,6 +153,7 @@ pub fn assemble(
             raw::Late::Wait => Late::Wait,
         },
         give_up: Seconds(raw.limits.give_up_s),
+        rule,
         profile: profile.clone(),
     };
     let variants = draw_fleet(raw, seed.named("fleet"));
@@ -182,7 +180,11 @@ pub fn assemble(
         nominal: known,
         knobs: knobs(raw),
         tilp: tilp(&raw.methods.tilp),
+        baselines: raw.methods.baselines.clone(),
+        rounds: raw.rounds,
+        terminal_rate: f64::from(rates(raw, method).start.terminal),
         seed: seed.named("allocator"),
+        edition: method.published,
     });
     Ok(Parts { world, allocator, limits })
 }
@@ -320,7 +322,10 @@ fn hardware_range(raw: &raw::Raw) -> HardwareRange {
 
 fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
     let learning = &raw.learning;
-    let (server, terminal) = match raw.methods.rates.get(method.name) {
+    // A variant has its own rates or those of its method.
+    let base = method.name.split('+').next().unwrap_or_default();
+    let own = [method.name, base].iter().find_map(|&name| raw.methods.rates.get(name));
+    let (server, terminal) = match own {
         Some(own) => (own.server_rate, own.terminal_rate),
         None => (learning.server_rate, learning.terminal_rate),
     };

@@ -3,12 +3,16 @@
 mod assemble;
 mod cache;
 mod check;
+mod knobs;
 mod load;
 mod raw;
+mod registry;
 
-pub use assemble::{Method, Parts, assemble, method, methods, narrow_demonstrations, untrained};
+pub use assemble::{Kit, Method, Parts, assemble, narrow_demonstrations, untrained};
 pub use cache::{Cache, CacheError};
+pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
+pub use registry::{method, methods};
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;

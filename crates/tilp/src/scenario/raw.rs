@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::knobs::Baselines;
+
 /// A complete scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -325,6 +327,8 @@ pub struct Methods {
     pub cut: usize,
     /// The reference methods `random`, `greedy` and `deficit`.
     pub reference: Reference,
+    /// The published methods.
+    pub baselines: Baselines,
     /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
