@@ -1,6 +1,6 @@
 //! FedSL: cuts and bandwidths in turns under an energy budget, stragglers dropped to a threshold.
 
-use super::asfl::{alternate, options};
+use super::asfl::options;
 use super::published::{Plan, Planner, Setup};
 use super::solve::{EnergyQueue, Need, Tradeoff, share_by_energy};
 use crate::round::{Feasible, Observation, Outcome};
@@ -65,12 +65,23 @@ impl FedSl {
         best.map(|(_, slowest, cuts, split)| (slowest, cuts, split))
     }
 
-    /// When the slowest of these is done if nothing but time counts.
-    fn earliest_s(&self, seen: &Observation, chosen: &[usize]) -> f64 {
-        let band = self.setup.band(seen, chosen, seen.aggregates);
+    /// Drops the last while these cannot make the deadline together and enough are left.
+    fn drop_stragglers(&self, seen: &Observation, chosen: &mut Vec<usize>) {
+        let limits = &self.setup.problem.limits;
+        let least = self.knobs.threshold * seen.terminals.len() as f64;
         let options = options(&self.setup, seen, chosen, seen.aggregates);
-        let turns = alternate(&options, band);
-        turns.and_then(|turns| turns.slowest_s.last().copied()).unwrap_or(f64::INFINITY)
+        let need = |options: &Vec<(usize, Need)>| {
+            let by = |(_, need): &(usize, Need)| need.by(limits.deadline.0, limits.bandwidth);
+            options.iter().filter_map(by).map(|b| b.0).fold(f64::INFINITY, f64::min)
+        };
+        let needs: Vec<f64> = options.iter().map(need).collect();
+        while chosen.len() > (least.ceil() as usize).max(1) {
+            let band = self.setup.band(seen, chosen, seen.aggregates);
+            if needs[..chosen.len()].iter().sum::<f64>() <= band.0 {
+                return;
+            }
+            chosen.pop();
+        }
     }
 
     fn tradeoff(&self) -> Tradeoff {
@@ -131,16 +142,11 @@ impl Persist for FedSl {
 impl Planner for FedSl {
     fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
         let setup = &self.setup;
-        let threshold = (self.knobs.threshold * seen.terminals.len() as f64).ceil() as usize;
         let mut chosen: Vec<usize> =
             among.iter().copied().filter(|&n| !setup.dead(seen, n)).collect();
         let slow = |n: usize| setup.even_delay(seen, n, among.len());
         chosen.sort_by(|&a, &b| slow(a).total_cmp(&slow(b)).then(a.cmp(&b)));
-        while chosen.len() > threshold.max(1)
-            && self.earliest_s(seen, &chosen) > setup.problem.limits.deadline.0
-        {
-            chosen.pop();
-        }
+        self.drop_stragglers(seen, &mut chosen);
         let found = self.share(seen, &chosen).filter(|_| !chosen.is_empty());
         let Some((slowest, cuts, split)) = found else {
             let first = setup.fastest(seen, among);

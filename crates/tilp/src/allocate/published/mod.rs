@@ -8,6 +8,7 @@ pub use setup::Setup;
 use crate::cost::Terms;
 use crate::round::{Allocator, Conduct, Decision, Feasible, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::split::rule::Rule;
 use crate::units::Seconds;
 
 /// A decision together with how it is to be trained.
@@ -52,24 +53,60 @@ impl Published {
         Self { setup, planner, guard, conduct: Conduct::default() }
     }
 
-    /// Whoever is predicted late is left out, the worst first, and the method plans again among
-    /// the others. If nobody is left, the terminal that would be done first is tried alone.
+    /// Whoever is predicted late is left out, and the method plans again among the others. Where
+    /// all are late together, as after equal finishing time, as few as possible are left out, the
+    /// worst first. If nobody is left, the terminal that would be done first is tried alone.
     fn guarded(&mut self, seen: &Observation, margin: f64) -> Plan {
         let all: Vec<usize> = (0..seen.terminals.len()).collect();
         let usable = |n: &usize| self.setup.fits(seen, *n) && !self.setup.dead(seen, *n);
         let mut among: Vec<usize> = all.iter().copied().filter(usable).collect();
         while !among.is_empty() {
-            let plan = self.planner.plan(seen, &among);
+            let mut plan = self.planner.plan(seen, &among);
             let late = self.late(seen, &plan, margin);
-            if late.is_empty() && plan.decision.scheduled().next().is_some() {
+            let n_scheduled = plan.decision.scheduled().count();
+            if late.is_empty() {
                 return plan;
             }
-            among = self.without_worst(seen, among, late);
+            if late.len() < n_scheduled && self.setup.rule == Rule::Relay {
+                // The late are the last; their turn comes in the next round.
+                let idle = Decision::idle(1, self.setup.problem.cut).terminals[0];
+                late.iter().for_each(|&n| plan.decision.terminals[n] = idle);
+                return plan;
+            }
+            if late.len() == n_scheduled && n_scheduled == among.len() && n_scheduled > 1 {
+                if let Some(plan) = self.largest(seen, &among, margin) {
+                    return plan;
+                }
+                break;
+            }
+            among.retain(|n| !late.contains(n));
         }
         let first = self.setup.fastest(seen, &all);
         let mut plan = self.planner.plan(seen, &[first]);
         plan.decision.fallback = true;
         plan
+    }
+
+    /// The plan for most terminals of which nobody is late, those that do best at an even share
+    /// first.
+    fn largest(&mut self, seen: &Observation, among: &[usize], margin: f64) -> Option<Plan> {
+        let delay = |n: usize| self.setup.even_delay(seen, n, among.len());
+        let mut order: Vec<(f64, usize)> = among.iter().map(|&n| (delay(n), n)).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let (mut good, mut bad, mut best) = (0, order.len(), None);
+        while bad - good > 1 {
+            let middle = (good + bad) / 2;
+            let mut fewer: Vec<usize> = order[..middle].iter().map(|(_, n)| *n).collect();
+            fewer.sort_unstable();
+            let plan = self.planner.plan(seen, &fewer);
+            if self.late(seen, &plan, margin).is_empty() {
+                (good, best) = (middle, Some(fewer));
+            } else {
+                bad = middle;
+            }
+        }
+        // Planned once more, so that the method's last plan is the one that is executed.
+        best.map(|fewer| self.planner.plan(seen, &fewer))
     }
 
     /// The scheduled terminals that are predicted to miss the deadline or their memory.
@@ -97,23 +134,6 @@ impl Published {
             rule: *rule,
             closes,
         }
-    }
-
-    /// Leaves out the worst quarter of the late, judged by an even share for everybody, which is
-    /// fair to all methods: where all finish together, all are late together.
-    fn without_worst(
-        &self,
-        seen: &Observation,
-        among: Vec<usize>,
-        mut late: Vec<usize>,
-    ) -> Vec<usize> {
-        if late.is_empty() {
-            late.clone_from(&among);
-        }
-        let delay = |n: usize| self.setup.even_delay(seen, n, among.len());
-        late.sort_by(|&a, &b| delay(b).total_cmp(&delay(a)).then(a.cmp(&b)));
-        late.truncate(late.len().div_ceil(4));
-        among.into_iter().filter(|n| !late.contains(n)).collect()
     }
 }
 

@@ -54,6 +54,10 @@ impl Channel {
             return None;
         }
         let held = self.strength_hz * a / (lower_root(a) - (a - 1.0));
+        // Averaging over the fading only lowers the rate.
+        if held > most.0 {
+            return None;
+        }
         let bandwidth = match self.model {
             RateModel::Held => held,
             RateModel::Averaged => {
@@ -78,8 +82,8 @@ impl Need {
         self.fixed_s + self.bits / self.channel.rate(bandwidth).0
     }
 
-    /// The least bandwidth with which it is done by then.
-    fn by(&self, finish_s: f64, most: Hertz) -> Option<Hertz> {
+    /// The least bandwidth with which it is done by then; none if `most` does not do.
+    pub fn by(&self, finish_s: f64, most: Hertz) -> Option<Hertz> {
         let time = finish_s - self.fixed_s;
         if self.bits == 0.0 {
             return (time >= 0.0).then_some(Hertz(0.0));
@@ -152,25 +156,47 @@ pub fn finish_together(needs: &[Need], band: Hertz) -> Option<(Seconds, Vec<Hert
     if !high.is_finite() {
         return None;
     }
-    let mut low = needs.iter().map(|need| need.fixed_s).fold(0.0, f64::max);
     // Rounding may make the even split miss its own time.
     high *= 1.0 + 1e-12;
+    let low = needs.iter().map(|need| need.fixed_s).fold(0.0, f64::max);
+    let high = earliest(low, high, |finish| excess(needs, band, finish));
     let mut best = finish_at(needs, band, Seconds(high))?;
-    while high - low > 1e-13 * high {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break; // neighbouring floats
-        }
-        match finish_at(needs, band, Seconds(middle)) {
-            Some(split) => (best, high) = (split, middle),
-            None => low = middle,
-        }
-    }
     let used: f64 = best.iter().map(|bandwidth| bandwidth.0).sum();
     if used > 0.0 {
         best.iter_mut().for_each(|bandwidth| bandwidth.0 *= band.0 / used);
     }
     Some((Seconds(high), best))
+}
+
+/// Bandwidth beyond the band that everybody together needs to be done at this time.
+fn excess(needs: &[Need], band: Hertz, finish_s: f64) -> f64 {
+    let unlimited = Hertz(f64::MAX);
+    let each = needs.iter().map(|need| need.by(finish_s, unlimited).map_or(f64::INFINITY, |b| b.0));
+    each.sum::<f64>() - band.0
+}
+
+/// The least time at which a falling `excess` is not positive, between one where it is and one
+/// where it is not: false position with halving, and a bisection whenever that stalls.
+fn earliest(mut low: f64, mut high: f64, excess: impl Fn(f64) -> f64) -> f64 {
+    let (mut above, mut below) = (f64::INFINITY, excess(high));
+    for turn in 0..200 {
+        if high - low <= 1e-13 * high {
+            break;
+        }
+        let part = if above.is_finite() && turn % 3 != 2 { above / (above - below) } else { 0.5 };
+        // A step inside, so that both ends keep moving.
+        let middle = low + part.clamp(1e-3, 1.0 - 1e-3) * (high - low);
+        if middle <= low || middle >= high {
+            break; // neighbouring floats
+        }
+        let value = excess(middle);
+        if value > 0.0 {
+            (low, above, below) = (middle, value, 0.5 * below);
+        } else {
+            (high, below, above) = (middle, value, 0.5 * above);
+        }
+    }
+    high
 }
 
 #[cfg(test)]
