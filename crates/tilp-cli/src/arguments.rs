@@ -16,6 +16,11 @@ Environment:
   TILP_CACHE         folder for demonstrations (default: the user's cache folder)
   RAYON_NUM_THREADS  threads (default: all cores); results do not depend on it";
 
+const PLAN_EXAMPLE: &str = "\
+An observation is JSON, at most 16 MiB of it; docs/plan.md has the schema. To begin with:
+  tilp plan --example tiny > observation.json
+  tilp plan tiny < observation.json";
+
 /// Task-success-oriented planning for federated split learning over a wireless cell.
 #[derive(Parser)]
 #[command(name = "tilp", version, about, after_help = EXIT_CODES)]
@@ -31,6 +36,12 @@ pub enum Verb {
     /// Train the robots' policy with one method on one scenario
     #[command(after_help = EXIT_CODES)]
     Run(Run),
+    /// Show a finished run to the twin: predicted against realised, before and after calibration
+    #[command(after_help = TWIN)]
+    Twin(Twin),
+    /// Plan one round for an observation on standard input, with reasons
+    #[command(after_help = PLAN_EXAMPLE)]
+    Plan(Plan),
     /// List, show, check and measure scenarios
     Scenario(Scenario),
     /// Make policies
@@ -42,7 +53,7 @@ pub enum Verb {
 pub struct Run {
     /// A built-in scenario or a TOML file [default: default]
     pub scenario: Option<String>,
-    /// The method that decides [default: deficit]
+    /// The method that decides [default: tilp]
     #[arg(long)]
     pub method: Option<String>,
     /// Seed of the cell, the robots, the data and the training [default: 0]
@@ -69,6 +80,53 @@ pub struct Run {
     /// Print nothing but the result
     #[arg(long)]
     pub quiet: bool,
+}
+
+const TWIN: &str = "\
+Two twins go through the rounds of a run whose terminals train side by side: one calibrates after
+every round (but for the loops that [methods.tilp] of the run's scenario freezes), one never does.
+Both forecast each round before they see it. Figures: delay.svg, energy.svg, loss.svg, success.svg,
+tasks.svg.
+
+Exit codes: 0 done, 1 failed on the way, 2 bad usage or bad input";
+
+/// `tilp twin`.
+#[derive(Args)]
+pub struct Twin {
+    /// Folder of a finished run
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Folder for the figures [default: DIR/twin]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// `tilp plan`.
+#[derive(Args)]
+pub struct Plan {
+    /// A built-in scenario or a TOML file: limits, policy, nominal hardware [default: default]
+    pub scenario: Option<String>,
+    /// Seed of the nominal hardware and of the search [default: 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Override a value of the scenario, with a dotted key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// Plan with all that a run of tilp has learned: its twin, its actor and its critic
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "seed"])]
+    pub from: Option<PathBuf>,
+    /// Milliseconds for the search; 0 for the actor alone
+    #[arg(long, value_name = "M")]
+    pub budget_ms: Option<f64>,
+    /// Print the observation of the first round, or of the next after --from, instead of a plan
+    #[arg(long)]
+    pub example: bool,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// How to print a result.

@@ -1,6 +1,7 @@
 //! The `tilp` command line: parse, call the library, exit code.
 
 mod arguments;
+mod clock;
 mod commands;
 mod failure;
 mod output;
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
 fn perform(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Run(run) => commands::run::run(run),
+        Verb::Twin(twin) => commands::twin::twin(twin),
+        Verb::Plan(plan) => commands::plan::plan(plan),
         Verb::Scenario(scenario) => commands::scenario::scenario(scenario),
         Verb::Policy(policy) => commands::policy::policy(policy),
     }

@@ -5,9 +5,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use tilp::allocate::Clock;
 use tilp::experiment::Watcher;
 use tilp::record::RoundRow;
 
+use crate::clock;
 use crate::output::tell;
 use crate::signals::Signals;
 
@@ -120,5 +122,9 @@ impl Watcher for Progress {
 
     fn epoch_seconds(&self) -> f64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    }
+
+    fn clock(&self) -> Option<Clock> {
+        Some(clock::milliseconds)
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
+use tilp::lanes::{LANES, Lanes, exp2, ln};
 use tilp::rl::actor::Scenes;
 use tilp::rl::critic::CriticTrace;
 use tilp::rl::policy::Space;
@@ -15,7 +16,6 @@ use tilp::rl::sac::{Sac, Settings};
 use tilp::rng::Seed;
 use tilp::search::cem::{Cem, Planner, Start};
 use tilp::search::distribution::{Distribution, Law};
-use tilp::search::fast::{LANES, Lanes, exp2, ln};
 use tilp::search::score::Candidates;
 
 const STEPS: usize = 16;

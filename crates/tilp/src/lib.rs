@@ -3,7 +3,9 @@
 pub mod allocate;
 pub mod cost;
 pub mod experiment;
+pub mod lanes;
 pub mod nn;
+pub mod plot;
 pub mod record;
 pub mod rl;
 pub mod rng;

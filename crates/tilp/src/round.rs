@@ -394,12 +394,67 @@ pub struct Executed {
     pub ledger: Ledger,
 }
 
+/// What a [`Confidant`] wants to be told; nothing unless asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// True hardware, and the fading powers of so many rounds from the one at hand on.
+    pub rounds: Option<usize>,
+    /// The loss of what is deployed, over so many fixed samples of each terminal's data.
+    pub samples: Option<usize>,
+    /// Success over so many episodes of each terminal, answered once per calibration interval.
+    pub episodes: Option<usize>,
+}
+
+/// What no method may know: the answer to a [`Question`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Truth {
+    /// The round it holds for.
+    pub round: u64,
+    /// Hardware and fading.
+    pub network: Option<NetworkTruth>,
+    /// Loss of what is deployed, per terminal.
+    pub losses: Option<Vec<f64>>,
+    /// Success of what is deployed, per terminal; none in rounds in which it is not measured.
+    pub success: Option<Vec<SuccessCount>>,
+}
+
+/// The hidden part of radio and hardware.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NetworkTruth {
+    /// True hardware per terminal.
+    pub hardware: Vec<TrueHardware>,
+    /// Fading powers per round, the one at hand first, and terminal.
+    pub fading_powers: Vec<Vec<f64>>,
+}
+
+/// Where a terminal differs from its data sheet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrueHardware {
+    /// Noise power spectral density of its link, W/Hz.
+    pub noise_w_per_hz: f64,
+    /// Operations per cycle.
+    pub operations_per_cycle: f64,
+    /// Energy coefficient.
+    pub energy_coefficient: f64,
+}
+
 /// The physical system: the only thing that knows the truth.
 pub trait World: Persist {
     /// What the base station sees before the next round.
     fn observe(&self) -> Observation;
     /// Executes one round.
     fn execute(&mut self, plan: &Feasible) -> Executed;
+    /// What is hidden before the next round. The loop asks on behalf of a [`Confidant`] only; the
+    /// answer depends on seed and state alone, and asking leaves no trace in the world.
+    fn reveal(&self, question: &Question) -> Truth;
+}
+
+/// Who is told the truth before each decision: the reference `oracle`, and no method else.
+pub trait Confidant {
+    /// What it wants to be told.
+    fn question(&self) -> Question;
+    /// Is told.
+    fn hear(&mut self, truth: &Truth);
 }
 
 /// A method that decides.
@@ -412,6 +467,11 @@ pub trait Allocator: Persist {
     }
     /// Learns from what was observed of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &Feasible, _outcome: &Outcome) {}
+    /// The way in for the truth. Every method but `oracle` leaves it closed, which a test of the
+    /// source text checks.
+    fn confidant(&mut self) -> Option<&mut dyn Confidant> {
+        None
+    }
 }
 
 #[cfg(test)]

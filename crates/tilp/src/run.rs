@@ -48,6 +48,9 @@ pub fn run(
         if seen.round > last {
             return Stop::Finished;
         }
+        if let Some(confidant) = allocator.confidant() {
+            confidant.hear(&world.reveal(&confidant.question()));
+        }
         let wanted = allocator.decide(&seen);
         let plan = limits.project(wanted).conducted(allocator.conduct());
         let done = world.execute(&plan);

@@ -1,8 +1,10 @@
 //! One file per verb.
 
+pub mod plan;
 pub mod policy;
 pub mod run;
 pub mod scenario;
+pub mod twin;
 
 use std::path::PathBuf;
 

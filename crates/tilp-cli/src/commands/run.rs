@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tilp::experiment::{Ended, RunError, RunSpec, run_single};
+use tilp::experiment::{Ended, RunError, RunSpec, opened, run_single};
 use tilp::record::{RecordError, RunFolder, Summary};
 use tilp::scenario::{Scenario, method};
 
@@ -64,8 +64,7 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     let mut overrides = arguments.overrides.clone();
     overrides.extend(arguments.rounds.map(|rounds| format!("rounds={rounds}")));
     let scenario = Scenario::load(name, &overrides).map_err(Failure::input)?;
-    let method =
-        method(arguments.method.as_deref().unwrap_or("deficit")).map_err(Failure::input)?;
+    let method = method(arguments.method.as_deref().unwrap_or("tilp")).map_err(Failure::input)?;
     let seed = arguments.seed.unwrap_or(0);
     let out = arguments.out.clone().unwrap_or_else(|| {
         let name = folder_name(scenario.name());
@@ -83,20 +82,15 @@ fn folder_name(name: &str) -> String {
 }
 
 fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
+    let (spec, folder) = identified(path)?;
+    Ok((RunSpec { checkpoint_every: arguments.checkpoint_every, ..spec }, folder))
+}
+
+/// What was run into a folder.
+pub fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
-    let manifest = folder.read_manifest().map_err(Failure::input)?;
-    let field = |name: &str| {
-        manifest.get(name).cloned().ok_or_else(|| {
-            Failure::input(format!("{}/manifest.json: no field `{name}`", path.display()))
-        })
-    };
-    let name = path.join("scenario.toml").display().to_string();
-    let scenario = Scenario::load(&name, &[]).map_err(Failure::input)?;
-    let method = method(field("method")?.as_str().unwrap_or_default()).map_err(Failure::input)?;
-    let seed = field("seed")?.as_u64().ok_or_else(|| {
-        Failure::input(format!("{}/manifest.json: seed is not a whole number", path.display()))
-    })?;
-    let checkpoint_every = arguments.checkpoint_every;
+    let (scenario, method, seed) = opened(&folder).map_err(Failure::input)?;
+    let checkpoint_every = u64::MAX;
     Ok((RunSpec { scenario, method, seed, checkpoint_every, about: about() }, folder))
 }
 

@@ -2,16 +2,20 @@
 //!
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
 //! - `output`: formats, quiet, pipes, help.
+//! - `plan`: an observation in, a plan with reasons out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
 //! - `scenario`: the verbs of `tilp scenario`.
 //! - `signals`: Ctrl-C and SIGTERM.
+//! - `twin`: `tilp twin` and the folders it refuses.
 
 mod bad_input;
 mod output;
+mod plan;
 mod repeat;
 mod scenario;
 mod scratch;
 mod signals;
+mod twin;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

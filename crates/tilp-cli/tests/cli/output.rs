@@ -63,7 +63,7 @@ fn piped_progress_is_plain_lines_and_the_result_goes_elsewhere() {
     assert!(progress.lines().last().unwrap().starts_with("round 12/12 success "), "{progress}");
     assert!(!progress.chars().any(|c| c.is_control() && c != '\n'), "{progress:?}");
     let result = text(&output.stdout);
-    assert!(result.starts_with("deficit on tiny, seed 0\n"), "{result}");
+    assert!(result.starts_with("tilp on tiny, seed 0\n"), "{result}");
     assert!(result.ends_with("results in a\n"), "{result}");
 }
 
@@ -76,6 +76,7 @@ fn a_run_folder_holds_the_files_of_the_specification() {
         "scenario.toml",
         "rounds.csv",
         "terminals.parquet",
+        "calibration.csv",
         "summary.json",
         "model.safetensors",
         "checkpoint/state.safetensors",
@@ -104,7 +105,7 @@ fn the_folder_of_a_run_is_named_after_what_is_run_and_stays_below_runs() {
     succeed(scratch.path(), &[&short[..], &["--method", "greedy", "--seed", "3"]].concat());
     assert!(scratch.path().join("runs/tiny-greedy-3/summary.json").is_file());
     succeed(scratch.path(), &[&short[..], &["--set", "name=../../up"]].concat());
-    assert!(scratch.path().join("runs/.._.._up-deficit-0/summary.json").is_file());
+    assert!(scratch.path().join("runs/.._.._up-tilp-0/summary.json").is_file());
 }
 
 #[test]
@@ -138,11 +139,13 @@ fn every_verb_has_help_and_the_first_lists_the_exit_codes() {
     for line in ["0    done", "1    failed", "2    bad usage or bad input", "130 ", "143 "] {
         assert!(help.contains(line), "no `{line}` in {help}");
     }
-    for verb in ["run", "scenario", "policy"] {
+    for verb in ["run", "twin", "plan", "scenario", "policy"] {
         assert!(help.contains(&format!("  {verb} ")), "no {verb} in {help}");
     }
     for verb in [
         &["run"][..],
+        &["twin"],
+        &["plan"],
         &["scenario"],
         &["scenario", "list"],
         &["scenario", "show"],

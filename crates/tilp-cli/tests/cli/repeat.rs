@@ -55,6 +55,11 @@ fn tilp_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn oracle_does_not_depend_on_the_number_of_threads() {
+    same_with_one_thread_and_with_two("oracle", &[&SHORT[..], &["--method", "oracle"]].concat());
+}
+
+#[test]
 fn tiny_itself_does_not_depend_on_the_number_of_threads() {
     same_with_one_thread_and_with_two("tiny", &["run", "tiny"]);
 }

@@ -78,7 +78,10 @@ fn finished() -> &'static Path {
         let path = parent().join(name);
         fs::create_dir_all(parent()).expect("the target folder can be written");
         let _ = fs::remove_dir_all(&path);
-        succeed(&parent(), &[&SHORT[..], &["--quiet", "--out", name]].concat());
+        succeed(
+            &parent(),
+            &[&SHORT[..], &["--quiet", "--method", "deficit", "--out", name]].concat(),
+        );
         path
     })
 }

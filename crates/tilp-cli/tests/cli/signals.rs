@@ -57,7 +57,7 @@ fn stops_and_goes_on(signal: &str, code: i32) {
     assert!(folder.join("checkpoint/state.safetensors").is_file());
     assert!(!folder.join("summary.json").exists(), "an interrupted run is not complete");
     let printed = succeed(scratch.path(), &["run", "--resume", &name, "--quiet"]);
-    assert!(printed.starts_with("deficit on tiny, seed 0\n"), "{printed}");
+    assert!(printed.starts_with("tilp on tiny, seed 0\n"), "{printed}");
     succeed(scratch.path(), &[&SHORT[..], &["--quiet", "--out", "whole"]].concat());
     let whole = fingerprint(&scratch.path().join("whole")).unwrap();
     assert_eq!(fingerprint(&folder).unwrap(), whole);

@@ -1,6 +1,6 @@
 //! AdaptSFL: a cut per terminal and one averaging interval, for the least time to a bound.
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use super::tiers::TierPlanner;
 use crate::round::{Feasible, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
@@ -28,7 +28,7 @@ impl Persist for AdaptSfl {
 }
 
 impl Planner for AdaptSfl {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         self.0.plan(seen, among)
     }
 

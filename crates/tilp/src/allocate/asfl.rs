@@ -1,6 +1,6 @@
 //! ASFL: individual cuts and bandwidths for the least latency, in turns.
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use super::solve::{Need, finish_together};
 use crate::round::Observation;
 use crate::snapshot::Persist;
@@ -83,7 +83,7 @@ fn best_cuts(options: &[Options], bandwidths: &[Hertz]) -> Vec<usize> {
 impl Persist for Asfl {}
 
 impl Planner for Asfl {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         let setup = &self.setup;
         let alive: Vec<usize> = among.iter().copied().filter(|&n| !setup.dead(seen, n)).collect();
         let band = setup.band(seen, &alive, seen.aggregates);
@@ -94,12 +94,12 @@ impl Planner for Asfl {
             let cut = setup.fitting_cuts(seen, first)[0];
             let mut decision = setup.decision(seen, [(first, setup.problem.limits.bandwidth, cut)]);
             decision.fallback = true;
-            return Plan::plain(decision);
+            return Proposal::plain(decision);
         };
         let chosen = alive.iter().zip(bandwidths).zip(&cuts).map(|((&n, b), &cut)| (n, b, cut));
         let mut decision = setup.decision(seen, chosen);
         decision.fallback = alive.len() < among.len();
-        Plan::plain(decision)
+        Proposal::plain(decision)
     }
 }
 

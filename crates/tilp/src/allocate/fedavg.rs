@@ -2,7 +2,7 @@
 
 use rand::seq::index;
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use crate::round::Observation;
 use crate::snapshot::Persist;
 
@@ -23,7 +23,7 @@ impl FedAvg {
 impl Persist for FedAvg {}
 
 impl Planner for FedAvg {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         let wanted = (self.fraction * seen.terminals.len() as f64).round() as usize;
         let amount = wanted.clamp(1, among.len());
         let mut rng = self.setup.seed.at(seen.round).rng();
@@ -32,6 +32,6 @@ impl Planner for FedAvg {
         // The terminal trains all layers; the deepest cut is the nearest that a decision can say.
         let cut = self.setup.problem.limits.cuts.last().copied().unwrap_or(1);
         let chosen = drawn.into_iter().map(|index| (among[index], share, cut));
-        Plan::plain(self.setup.decision(seen, chosen))
+        Proposal::plain(self.setup.decision(seen, chosen))
     }
 }

@@ -1,7 +1,7 @@
 //! FedSL: cuts and bandwidths in turns under an energy budget, stragglers dropped to a threshold.
 
 use super::asfl::options;
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use super::solve::{EnergyQueue, Need, Tradeoff, share_by_energy};
 use crate::round::{Feasible, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
@@ -140,7 +140,7 @@ impl Persist for FedSl {
 }
 
 impl Planner for FedSl {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         let setup = &self.setup;
         let mut chosen: Vec<usize> =
             among.iter().copied().filter(|&n| !setup.dead(seen, n)).collect();
@@ -153,12 +153,12 @@ impl Planner for FedSl {
             let cut = setup.fitting_cuts(seen, first)[0];
             let mut decision = setup.decision(seen, [(first, setup.problem.limits.bandwidth, cut)]);
             decision.fallback = true;
-            return Plan::plain(decision);
+            return Proposal::plain(decision);
         };
         let shares = chosen.iter().zip(split).zip(&cuts).map(|((&n, b), &cut)| (n, b, cut));
         let mut decision = setup.decision(seen, shares);
         decision.fallback = slowest > setup.problem.limits.deadline.0;
-        Plan::plain(decision)
+        Proposal::plain(decision)
     }
 
     fn learn(&mut self, _seen: &Observation, _plan: &Feasible, outcome: &Outcome) {

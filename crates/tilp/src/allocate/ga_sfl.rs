@@ -1,7 +1,7 @@
 //! GA-SFL: one common cut and bandwidths for the least sum of bound and latency; one averaged
 //! gradient is broadcast.
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use super::solve::{Need, finish_together};
 use crate::cost::Job;
 use crate::round::Observation;
@@ -87,7 +87,7 @@ impl GaSfl {
 impl Persist for GaSfl {}
 
 impl Planner for GaSfl {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         let setup = &self.setup;
         let mut alive: Vec<usize> =
             among.iter().copied().filter(|&n| !setup.dead(seen, n)).collect();
@@ -105,6 +105,6 @@ impl Planner for GaSfl {
         let chosen = alive.iter().zip(&best.bandwidths).map(|(&n, &b)| (n, b, best.cut));
         let mut decision = setup.decision(seen, chosen);
         decision.fallback = dead || unfit || !best.value.is_finite();
-        Plan::plain(decision)
+        Proposal::plain(decision)
     }
 }

@@ -1,6 +1,6 @@
 //! HSFL: cuts and averaging intervals across terminals, edge servers and a cloud.
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use super::tiers::{Hierarchy, TierPlanner};
 use crate::round::{Feasible, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
@@ -28,7 +28,7 @@ impl Persist for Hsfl {
 }
 
 impl Planner for Hsfl {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         self.0.plan(seen, among)
     }
 

@@ -1,4 +1,5 @@
-//! Methods that decide. Each is one file; none of them can see the world.
+//! Methods that decide. Each is one file; none of them can see the world, and one, the
+//! reference [`Oracle`], is told about it.
 
 mod adaptsfl;
 mod asfl;
@@ -8,6 +9,7 @@ mod fedsl;
 mod ga_sfl;
 mod greedy;
 mod hsfl;
+mod oracle;
 mod problem;
 mod published;
 mod random;
@@ -26,11 +28,12 @@ pub use fedsl::{FedSl, FedSlKnobs};
 pub use ga_sfl::{GaSfl, GaSflKnobs};
 pub use greedy::Greedy;
 pub use hsfl::Hsfl;
+pub use oracle::{Oracle, OracleOptions};
 pub use problem::{Problem, ReferenceKnobs};
-pub use published::{Plan, Planner, Published, Setup};
+pub use published::{Planner, Proposal, Published, Setup};
 pub use random::Random;
 pub use share::{Demand, equal_finish, minimum_bandwidth};
 pub use splitfed::SplitFed;
 pub use splitnn::SplitNn;
 pub use tiers::Hierarchy;
-pub use tilp::{Parts, Tilp, TilpOptions};
+pub use tilp::{Clock, Parts, Plan, Reason, RunnerUp, TerminalPlan, Tilp, TilpOptions};

@@ -2,9 +2,10 @@
 
 use rand::seq::SliceRandom;
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use crate::round::{Conduct, Observation};
 use crate::snapshot::Persist;
+use crate::split::rule::Rule;
 
 /// SplitFed (Thapa et al. 2022): no resource is decided. Its copies are averaged every round. In
 /// version 2 the server steps after every terminal, in an order drawn anew each round.
@@ -22,12 +23,15 @@ impl SplitFed {
 impl Persist for SplitFed {}
 
 impl Planner for SplitFed {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         let share = self.setup.problem.limits.bandwidth / among.len() as f64;
         let cut = self.setup.problem.cut;
         let decision = self.setup.decision(seen, among.iter().map(|&n| (n, share, cut)));
+        if self.setup.rule != Rule::Sequential {
+            return Proposal::plain(decision);
+        }
         let mut order = among.to_vec();
         order.shuffle(&mut self.setup.seed.named("order").at(seen.round).rng());
-        Plan { decision, conduct: Conduct { order, tiers: None } }
+        Proposal { decision, conduct: Conduct { order, tiers: None } }
     }
 }

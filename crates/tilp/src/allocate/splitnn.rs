@@ -2,7 +2,7 @@
 
 use rand::seq::SliceRandom;
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use crate::round::{Conduct, Feasible, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
@@ -45,7 +45,7 @@ impl Persist for SplitNn {
 }
 
 impl Planner for SplitNn {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         let walk = self.walk(seen.terminals.len());
         let (done, ahead) = walk.split_at(self.next % walk.len());
         let waiting = ahead.iter().chain(done).filter(|n| among.contains(n));
@@ -63,7 +63,7 @@ impl Planner for SplitNn {
         let mut decision = self.setup.decision(seen, order.iter().map(|&n| (n, band, cut)));
         // Whoever cannot make it alone is visited all the same: the walk leaves nobody out.
         decision.fallback = alone_late;
-        Plan { decision, conduct: Conduct { order, tiers: None } }
+        Proposal { decision, conduct: Conduct { order, tiers: None } }
     }
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, _outcome: &Outcome) {

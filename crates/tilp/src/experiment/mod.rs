@@ -1,11 +1,19 @@
-//! What is done with scenarios: runs, base policies, health checks.
+//! What is done with scenarios: runs, what is made of them, single plans, base policies, health checks.
 
 mod health;
+mod open;
+mod plan;
 mod pretrain;
 mod regime;
+pub mod replay;
 mod single;
 
 pub use health::{CutSizes, Health, health};
+pub use open::opened;
+pub use plan::{
+    Expected, MOST_BYTES, ObservationError, PlanError, PlanReport, PlanSpec, PredictedRow,
+    ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow, read_observation, write_observation,
+};
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
 pub use single::{Ended, RunError, RunSpec, Watcher, run_single};

@@ -5,14 +5,15 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
+use crate::allocate::Clock;
 use crate::record::{
     Checkpoint, Evaluation, Files, History, Identity, RecordError, RoundRow, RunFolder, Summary,
 };
 use crate::round::{
-    Allocator, Conduct, Decision, Feasible, Observation, Outcome, SuccessCount, World,
+    Allocator, Conduct, Confidant, Decision, Feasible, Observation, Outcome, SuccessCount, World,
 };
 use crate::run::{Recorder, RoundRecord, Stop, run};
-use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
+use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::tasks::Family;
 use crate::world::Cell;
@@ -44,6 +45,10 @@ pub trait Watcher: Sync {
     fn seconds(&self) -> f64;
     /// Wall time in seconds since the epoch, for the events of TensorBoard.
     fn epoch_seconds(&self) -> f64;
+    /// A clock that plans with a budget may read; none if there is no such thing.
+    fn clock(&self) -> Option<Clock> {
+        None
+    }
 }
 
 /// How a run ended.
@@ -116,7 +121,8 @@ pub fn run_single(
     let start = watcher.seconds();
     let checkpoint = if resume { Some(folder.read_checkpoint(&spec.identity())?) } else { None };
     let progress = |done, total| watcher.demonstrations(done, total);
-    let parts = assemble(&spec.scenario, spec.method, spec.seed, cache, &progress)?;
+    let (scenario, clock) = (&spec.scenario, watcher.clock());
+    let parts = assemble_with_clock(scenario, spec.method, spec.seed, clock, cache, &progress)?;
     let Parts { mut world, mut allocator, limits } = parts;
     let base = world.fleet.report(0, &world.engine.virtual_mean(), world.engine.model());
     let mut keeper = Keeper::new(spec, folder, watcher);
@@ -200,6 +206,10 @@ impl Allocator for Timed<'_> {
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
         self.inner.learn(seen, plan, outcome);
+    }
+
+    fn confidant(&mut self) -> Option<&mut dyn Confidant> {
+        self.inner.confidant()
     }
 }
 

@@ -1,35 +1,6 @@
-//! Loops over vector lanes: run-time dispatch, fixed-order sums, the exponential, transposition.
+//! Loops over vector lanes: fixed-order sums, the exponential, transposition.
 
-/// Defines a function whose loops are compiled twice: for any processor of the family, and for
-/// those with AVX2, chosen when it is called.
-///
-/// A plain build knows only SSE2. Nothing is contracted or reordered, so both give the same bits.
-/// (A closure handed to a dispatching function would not do: where the compiler decides not to
-/// inline it, it silently stays SSE2.)
-macro_rules! vectorised {
-    ($(#[$note:meta])* $visible:vis fn $name:ident($($input:ident: $type:ty),* $(,)?) $body:block) => {
-        $(#[$note])*
-        $visible fn $name($($input: $type),*) {
-            #[inline(always)]
-            #[allow(clippy::too_many_arguments)]
-            fn plain($($input: $type),*) $body
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2")]
-                #[allow(clippy::too_many_arguments)]
-                fn wide($($input: $type),*) {
-                    plain($($input),*);
-                }
-                if std::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has just been found to have what `wide` is built for.
-                    return unsafe { wide($($input),*) };
-                }
-            }
-            plain($($input),*);
-        }
-    };
-}
-pub(crate) use vectorised;
+pub(crate) use crate::lanes::vectorised;
 
 const LANES: usize = 16;
 

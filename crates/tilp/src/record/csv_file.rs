@@ -1,36 +1,55 @@
-//! `rounds.csv`: one line a round, written with the fewest digits that give the number back.
+//! `rounds.csv` and `calibration.csv`: one line a row, written with the fewest digits that give
+//! the number back.
 
 use std::path::Path;
 
 use super::error::shortened;
 use super::table::{ABSENT, Kind, Row};
-use super::{RecordError, RoundRow};
+use super::{CalibrationRow, RecordError, RoundRow};
 
 /// The text of `rounds.csv`.
 pub fn rounds_to_csv(rows: &[RoundRow]) -> String {
-    let names: Vec<_> = RoundRow::COLUMNS.iter().map(|column| column.name).collect();
+    to_csv(rows)
+}
+
+/// The rows of a `rounds.csv`; `path` is named in the error.
+pub fn rounds_from_csv(text: &str, path: &Path) -> Result<Vec<RoundRow>, RecordError> {
+    from_csv(text, path)
+}
+
+/// The text of `calibration.csv`.
+pub fn calibrations_to_csv(rows: &[CalibrationRow]) -> String {
+    to_csv(rows)
+}
+
+/// The rows of a `calibration.csv`; `path` is named in the error.
+pub fn calibrations_from_csv(text: &str, path: &Path) -> Result<Vec<CalibrationRow>, RecordError> {
+    from_csv(text, path)
+}
+
+fn to_csv<R: Row>(rows: &[R]) -> String {
+    let names: Vec<_> = R::COLUMNS.iter().map(|column| column.name).collect();
     let mut text = names.join(",") + "\n";
     for row in rows {
-        let cells = RoundRow::COLUMNS.iter().map(|column| to_text(column.kind, (column.get)(row)));
+        let cells = R::COLUMNS.iter().map(|column| to_text(column.kind, (column.get)(row)));
         text += &cells.collect::<Vec<_>>().join(",");
         text.push('\n');
     }
     text
 }
 
-/// The rows of a `rounds.csv`; `path` is named in the error.
-pub fn rounds_from_csv(text: &str, path: &Path) -> Result<Vec<RoundRow>, RecordError> {
+fn from_csv<R: Row>(text: &str, path: &Path) -> Result<Vec<R>, RecordError> {
     let malformed = |reason: String| RecordError::Malformed { path: path.to_owned(), reason };
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| malformed(e.to_string()))?;
-    if !header.iter().eq(RoundRow::COLUMNS.iter().map(|column| column.name)) {
-        return Err(malformed("other columns than expected of rounds.csv of this version".into()));
+    if !header.iter().eq(R::COLUMNS.iter().map(|column| column.name)) {
+        return Err(malformed("other columns than expected of this version".into()));
     }
     let mut rows = Vec::new();
     for (idx, line) in reader.records().enumerate() {
         let line = line.map_err(|e| malformed(e.to_string()))?;
-        let mut row = RoundRow::default();
-        for (column, cell) in RoundRow::COLUMNS.iter().zip(&line) {
+        let mut row = R::default();
+        for (column, cell) in R::COLUMNS.iter().zip(&line) {
             let bits = from_text(column.kind, cell).ok_or_else(|| {
                 let (name, cell) = (column.name, shortened(cell));
                 malformed(format!(
@@ -89,6 +108,10 @@ mod tests {
     fn the_rows_come_back_from_their_text() {
         let rows = history(6).rounds;
         assert_eq!(rounds_from_csv(&rounds_to_csv(&rows), Path::new("r.csv")).unwrap(), rows);
+        let rows = history(8).calibrations;
+        let text = calibrations_to_csv(&rows);
+        assert!(text.starts_with("round,task,successes,episodes\n4,0,4,8\n4,1,0,8\n8,"), "{text}");
+        assert_eq!(calibrations_from_csv(&text, Path::new("c.csv")).unwrap(), rows);
     }
 
     #[test]

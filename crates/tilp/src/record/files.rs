@@ -3,13 +3,15 @@
 use serde_json::Value;
 
 use super::{
-    Checkpoint, History, RecordError, Summary, rounds_to_csv, scalar_events, terminals_to_parquet,
+    Checkpoint, History, RecordError, Summary, calibrations_to_csv, rounds_to_csv, scalar_events,
+    terminals_to_parquet,
 };
 
 pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
 pub(super) const ROUNDS: &str = "rounds.csv";
 pub(super) const TERMINALS: &str = "terminals.parquet";
+pub(super) const CALIBRATION: &str = "calibration.csv";
 pub(super) const SUMMARY: &str = "summary.json";
 pub(super) const MODEL: &str = "model.safetensors";
 pub(super) const TIMING: &str = "timing.json";
@@ -37,11 +39,13 @@ impl Files {
         self.with(SCENARIO, text.into())
     }
 
-    /// `rounds.csv` and `terminals.parquet`.
+    /// `rounds.csv`, `terminals.parquet` and `calibration.csv`.
     pub fn history(self, history: &History) -> Result<Self, RecordError> {
         let terminals = terminals_to_parquet(&history.terminals)?;
         let rounds = rounds_to_csv(&history.rounds).into_bytes();
-        Ok(self.with(ROUNDS, rounds).with(TERMINALS, terminals))
+        let calibrations = calibrations_to_csv(&history.calibrations).into_bytes();
+        let files = self.with(ROUNDS, rounds).with(TERMINALS, terminals);
+        Ok(files.with(CALIBRATION, calibrations))
     }
 
     /// `summary.json`. It is written last: where it stands, the run is complete.

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::files::{CHECKPOINT, EVENTS, MANIFEST, ROUNDS, SCENARIO, SUMMARY};
-use super::{Checkpoint, Files, Identity, RecordError, RoundRow, Summary, rounds_from_csv};
+use super::files::{
+    CALIBRATION, CHECKPOINT, EVENTS, MANIFEST, ROUNDS, SCENARIO, SUMMARY, TERMINALS,
+};
+use super::{
+    CalibrationRow, Checkpoint, Files, Identity, RecordError, RoundRow, Summary, TerminalRow,
+    calibrations_from_csv, rounds_from_csv, terminals_from_parquet,
+};
 
 /// Where a run leaves its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +87,19 @@ impl RunFolder {
         rounds_from_csv(&text, &path)
     }
 
+    /// The rows of `terminals.parquet`.
+    pub fn read_terminals(&self) -> Result<Vec<TerminalRow>, RecordError> {
+        let path = self.path.join(TERMINALS);
+        let file = File::open(&path).map_err(|e| self.unreadable(TERMINALS, e))?;
+        terminals_from_parquet(file, &path)
+    }
+
+    /// The rows of `calibration.csv`.
+    pub fn read_calibrations(&self) -> Result<Vec<CalibrationRow>, RecordError> {
+        let (path, text) = self.read_text(CALIBRATION)?;
+        calibrations_from_csv(&text, &path)
+    }
+
     /// An error unless a new run may be written there.
     fn check_unused(path: &Path) -> Result<(), RecordError> {
         match fs::read_dir(path) {
@@ -103,10 +121,14 @@ impl RunFolder {
         let path = self.path.join(name);
         match fs::read(&path) {
             Ok(bytes) => Ok((path, bytes)),
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                Err(RecordError::Absent { path: self.path.clone(), name })
-            }
-            Err(e) => Err(RecordError::io("read", &path)(e)),
+            Err(e) => Err(self.unreadable(name, e)),
+        }
+    }
+
+    fn unreadable(&self, name: &'static str, error: std::io::Error) -> RecordError {
+        match error.kind() {
+            ErrorKind::NotFound => RecordError::Absent { path: self.path.clone(), name },
+            _ => RecordError::io("read", &self.path.join(name))(error),
         }
     }
 
@@ -192,6 +214,13 @@ impl RunFolder {
         }
         Ok(())
     }
+}
+
+/// Writes what was made of a run (figures, tables) into a folder of its own, each file whole or
+/// not at all; files of these names that are there are replaced.
+pub fn write_beside(folder: &Path, files: &[(String, String)]) -> Result<(), RecordError> {
+    fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;
+    files.iter().try_for_each(|(name, text)| write_atomic(folder, name, text.as_bytes()))
 }
 
 /// Writes one file of a folder: aside, down to the disk, then in place. A kill at any moment

@@ -52,6 +52,7 @@ fn a_finished_folder_holds_every_file_and_nothing_else() {
     folder.write(&start("a")).unwrap();
     folder.write(&end(&history(6), 5.0)).unwrap();
     let expected = [
+        "calibration.csv",
         "checkpoint",
         "events.out.tfevents.0000000005.tilp",
         "manifest.json",
@@ -64,6 +65,9 @@ fn a_finished_folder_holds_every_file_and_nothing_else() {
     ];
     assert_eq!(names(scratch.path()), expected);
     assert_eq!(folder.read_rounds().unwrap(), history(6).rounds);
+    assert_eq!(folder.read_calibrations().unwrap(), history(6).calibrations);
+    let terminals = folder.read_terminals().unwrap();
+    assert_eq!(format!("{terminals:?}"), format!("{:?}", history(6).terminals));
     assert_eq!(folder.read_scenario().unwrap(), "rounds = 6\n");
     assert_eq!(folder.read_manifest().unwrap()["method"], "deficit");
     assert_eq!(folder.read_summary().unwrap().rounds, 6);
@@ -173,4 +177,16 @@ fn two_new_runs_cannot_share_a_folder() {
     one.write(&start("a")).unwrap();
     assert!(matches!(other.write(&start("b")), Err(RecordError::InUse { .. })));
     assert_eq!(one.read_manifest().unwrap()["host"], "a");
+}
+
+#[test]
+fn what_is_made_of_a_run_is_written_beside_it_and_replaced_whole() {
+    let scratch = Scratch::new("beside");
+    let folder = scratch.path().join("a/b");
+    let file = |text: &str| [("f.svg".to_owned(), text.to_owned())];
+    write_beside(&folder, &file("one")).unwrap();
+    write_beside(&folder, &file("two")).unwrap();
+    assert_eq!(names(&folder), ["f.svg"]);
+    assert_eq!(fs::read_to_string(folder.join("f.svg")).unwrap(), "two");
+    assert!(write_beside(&folder.join("f.svg"), &file("three")).is_err());
 }

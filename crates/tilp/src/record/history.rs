@@ -1,7 +1,7 @@
 //! All rows so far, and their way into a checkpoint and back.
 
 use super::table::{Kind, Row};
-use super::{RoundRow, TerminalRow};
+use super::{CalibrationRow, RoundRow, TerminalRow};
 use crate::run::RoundRecord;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
@@ -13,6 +13,8 @@ pub struct History {
     pub rounds: Vec<RoundRow>,
     /// One row per terminal and round, round by round.
     pub terminals: Vec<TerminalRow>,
+    /// One row per task and measured round.
+    pub calibrations: Vec<CalibrationRow>,
 }
 
 impl History {
@@ -20,6 +22,7 @@ impl History {
     pub fn push(&mut self, record: &RoundRecord) {
         self.rounds.push(RoundRow::of(record));
         self.terminals.extend(TerminalRow::all_of(record));
+        self.calibrations.extend(CalibrationRow::all_of(record));
     }
 }
 
@@ -27,18 +30,22 @@ impl Persist for History {
     fn save(&self, snapshot: &mut Snapshot) {
         put(snapshot, ROUNDS, &self.rounds);
         put(snapshot, TERMINALS, &self.terminals);
+        put(snapshot, CALIBRATIONS, &self.calibrations);
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        let rounds = get(snapshot, ROUNDS)?;
-        self.terminals = get(snapshot, TERMINALS)?;
-        self.rounds = rounds;
+        *self = Self {
+            rounds: get(snapshot, ROUNDS)?,
+            terminals: get(snapshot, TERMINALS)?,
+            calibrations: get(snapshot, CALIBRATIONS)?,
+        };
         Ok(())
     }
 }
 
 const ROUNDS: &str = "record/rounds";
 const TERMINALS: &str = "record/terminals";
+const CALIBRATIONS: &str = "record/calibrations";
 
 /// Writes one array per column; the flags of a row share one word.
 fn put<R: Row>(snapshot: &mut Snapshot, table: &str, rows: &[R]) {

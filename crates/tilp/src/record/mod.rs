@@ -22,17 +22,17 @@ mod table;
 mod tfevents;
 
 pub use checkpoint::{Checkpoint, Identity};
-pub use csv_file::{rounds_from_csv, rounds_to_csv};
+pub use csv_file::{calibrations_from_csv, calibrations_to_csv, rounds_from_csv, rounds_to_csv};
 pub use error::RecordError;
 pub use files::Files;
 pub use fingerprint::fingerprint;
-pub use folder::RunFolder;
+pub use folder::{RunFolder, write_beside};
 pub use history::History;
 pub use metrics::{
     joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy,
     success_improvement, success_rate, total_energy, total_volume, wilson_95,
 };
-pub use parquet_file::terminals_to_parquet;
-pub use rows::{RoundRow, TerminalRow};
+pub use parquet_file::{terminals_from_parquet, terminals_to_parquet};
+pub use rows::{CalibrationRow, RoundRow, TerminalRow};
 pub use summary::{AtThresholds, Evaluation, Summary};
 pub use tfevents::scalar_events;

@@ -1,11 +1,17 @@
 //! `terminals.parquet`: one row a terminal and round, column by column.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Repetition, Type as Physical};
+use parquet::basic::{Encoding, Repetition, Type as Physical};
+use parquet::column::page::{Page, PageReader};
+use parquet::column::reader::ColumnReader;
 use parquet::data_type::{BoolType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
@@ -22,6 +28,12 @@ pub fn terminals_to_parquet(rows: &[TerminalRow]) -> Result<Vec<u8>, RecordError
         .map_err(|e| RecordError::Encode { name: "terminals.parquet", reason: e.to_string() })
 }
 
+/// The rows of a `terminals.parquet`; `path` is named in the error.
+pub fn terminals_from_parquet(file: File, path: &Path) -> Result<Vec<TerminalRow>, RecordError> {
+    from_parquet(file)
+        .map_err(|e| RecordError::Malformed { path: path.to_owned(), reason: e.to_string() })
+}
+
 fn to_parquet<R: Row>(rows: &[R], rows_per_group: usize) -> Result<Vec<u8>, ParquetError> {
     let writer_name = concat!("tilp version ", env!("CARGO_PKG_VERSION")).to_owned();
     let properties = WriterProperties::builder().set_created_by(writer_name).build();
@@ -36,6 +48,103 @@ fn to_parquet<R: Row>(rows: &[R], rows_per_group: usize) -> Result<Vec<u8>, Parq
     }
     file.close()?;
     Ok(bytes)
+}
+
+/// What keeps a file from being read as rows.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("truncated or corrupt, expected a whole Parquet file ({0})")]
+    Parquet(#[from] ParquetError),
+    #[error("no column `{0}`, expected the columns of this version: run the method again")]
+    NoColumn(&'static str),
+    #[error("column `{0}` is of another type or length than expected of this version")]
+    OtherColumn(&'static str),
+}
+
+fn from_parquet<R: Row>(file: File) -> Result<Vec<R>, Unreadable> {
+    let length = file.metadata().map_or(0, |about| about.len());
+    let reader = SerializedFileReader::new(file)?;
+    let columns = reader.metadata().file_metadata().schema_descr().columns();
+    let mut rows: Vec<R> = Vec::new();
+    let mut places = Vec::new();
+    for column in R::COLUMNS {
+        let place = columns.iter().position(|found| found.name() == column.name);
+        places.push(place.ok_or(Unreadable::NoColumn(column.name))?);
+    }
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group)?;
+        let (first, n_rows) = (rows.len(), group.metadata().num_rows().max(0) as usize);
+        for (column, &place) in R::COLUMNS.iter().zip(&places) {
+            if !lies_inside(group.metadata().column(place), length) {
+                return Err(Unreadable::OtherColumn(column.name));
+            }
+            check_pages(group.get_column_page_reader(place)?, column.name)?;
+            let cells = read_column(group.get_column_reader(place)?, column, n_rows)?;
+            // How many rows there are is what was read of the first column, not a promise.
+            if std::ptr::eq(column, &R::COLUMNS[0]) {
+                rows.extend(cells.iter().map(|_| R::default()));
+            }
+            if cells.len() != rows.len() - first || cells.len() != n_rows {
+                return Err(Unreadable::OtherColumn(column.name));
+            }
+            rows[first..].iter_mut().zip(cells).for_each(|(row, bits)| (column.set)(row, bits));
+        }
+    }
+    Ok(rows)
+}
+
+/// Whether the pages of a column lie inside the file. The reader takes this for granted and would
+/// panic.
+fn lies_inside(column: &ColumnChunkMetaData, length: u64) -> bool {
+    let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    let offsets = [start, column.data_page_offset(), column.compressed_size()];
+    let end = start.checked_add(column.compressed_size());
+    offsets.iter().all(|offset| *offset >= 0) && end.is_some_and(|end| end as u64 <= length)
+}
+
+/// Only what is written here is read, and a dictionary before what refers to it: the decoders take
+/// this for granted and would panic.
+fn check_pages(pages: Box<dyn PageReader>, name: &'static str) -> Result<(), Unreadable> {
+    let mut has_dictionary = false;
+    for page in pages {
+        let page = page?;
+        has_dictionary |= matches!(page, Page::DictionaryPage { .. });
+        let known = match page.encoding() {
+            Encoding::PLAIN | Encoding::RLE => true,
+            Encoding::RLE_DICTIONARY => has_dictionary,
+            _ => false,
+        };
+        if !known {
+            return Err(Unreadable::OtherColumn(name));
+        }
+    }
+    Ok(())
+}
+
+/// The cells of a column as bits.
+fn read_column<R: Row>(
+    reader: ColumnReader,
+    column: &Column<R>,
+    n_rows: usize,
+) -> Result<Vec<u64>, Unreadable> {
+    match (column.kind, reader) {
+        (Kind::Count, ColumnReader::Int64ColumnReader(mut reader)) => {
+            let mut values = Vec::new();
+            reader.read_records(n_rows, None, None, &mut values)?;
+            Ok(values.into_iter().map(|value| value as u64).collect())
+        }
+        (Kind::Number | Kind::Optional, ColumnReader::DoubleColumnReader(mut reader)) => {
+            let mut values = Vec::new();
+            reader.read_records(n_rows, None, None, &mut values)?;
+            Ok(values.into_iter().map(f64::to_bits).collect())
+        }
+        (Kind::Flag, ColumnReader::BoolColumnReader(mut reader)) => {
+            let mut values = Vec::new();
+            reader.read_records(n_rows, None, None, &mut values)?;
+            Ok(values.into_iter().map(u64::from).collect())
+        }
+        _ => Err(Unreadable::OtherColumn(column.name)),
+    }
 }
 
 fn schema<R: Row>() -> Result<TypePtr, ParquetError> {
@@ -82,39 +191,53 @@ fn write_column<R: Row>(
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::Field;
-
     use super::*;
     use crate::record::fixture::{Scratch, history};
 
-    fn cell(field: &Field) -> u64 {
-        match field {
-            Field::Long(value) => *value as u64,
-            Field::Double(value) => value.to_bits(),
-            Field::Bool(value) => u64::from(*value),
-            other => panic!("unexpected field {other:?}"),
-        }
+    fn written(scratch: &Scratch, bytes: &[u8]) -> (File, std::path::PathBuf) {
+        let path = scratch.path().join("t.parquet");
+        std::fs::write(&path, bytes).unwrap();
+        (File::open(&path).unwrap(), path)
     }
 
     fn read(name: &str, bytes: &[u8]) -> (usize, Vec<TerminalRow>) {
         let scratch = Scratch::new(name);
-        let path = scratch.path().join("t.parquet");
-        std::fs::write(&path, bytes).unwrap();
+        let (file, path) = written(&scratch, bytes);
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
-        let to_row = |found: parquet::record::Row| {
-            let mut row = TerminalRow::default();
-            for (column, (name, field)) in TerminalRow::COLUMNS.iter().zip(found.get_column_iter())
-            {
-                assert_eq!(column.name, name);
-                (column.set)(&mut row, cell(field));
-            }
-            row
-        };
-        let rows = reader.get_row_iter(None).unwrap().map(|row| to_row(row.unwrap())).collect();
-        (reader.num_row_groups(), rows)
+        (reader.num_row_groups(), terminals_from_parquet(file, &path).unwrap())
+    }
+
+    #[test]
+    fn a_truncated_file_is_refused_in_one_line() {
+        let scratch = Scratch::new("truncated");
+        let bytes = terminals_to_parquet(&history(20).terminals).unwrap();
+        for length in [0, 3, 4, 11, 12, bytes.len() / 2, bytes.len() - 5, bytes.len() - 1] {
+            let (file, path) = written(&scratch, &bytes[..length]);
+            let error = terminals_from_parquet(file, &path).unwrap_err().to_string();
+            assert!(error.contains("t.parquet: truncated or corrupt"), "{length}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_anywhere_never_panics() {
+        let scratch = Scratch::new("flipped");
+        let bytes = terminals_to_parquet(&history(3).terminals).unwrap();
+        // A stride that comes by every bit of a byte.
+        for bit in (0..8 * bytes.len()).step_by(61) {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let (file, path) = written(&scratch, &flipped);
+            let _ = terminals_from_parquet(file, &path);
+        }
+    }
+
+    #[test]
+    fn a_missing_column_is_named() {
+        let scratch = Scratch::new("columns");
+        let bytes = to_parquet(&history(4).rounds, 100).unwrap();
+        let (file, path) = written(&scratch, &bytes);
+        let error = terminals_from_parquet(file, &path).unwrap_err().to_string();
+        assert!(error.contains("no column `terminal`, expected"), "{error}");
     }
 
     #[test]

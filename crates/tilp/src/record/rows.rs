@@ -70,6 +70,8 @@ row!(
         task: u64,
         /// Large-scale channel gain.
         gain_db: f64,
+        /// The same, linear: what the base station computes with, to the last bit.
+        gain: f64,
         /// Small-scale fading power.
         fading_power: f64,
         /// It was scheduled.
@@ -78,6 +80,8 @@ row!(
         took_part: bool,
         /// It was scheduled, or owed its copy, and did not make it.
         late: bool,
+        /// Bandwidth decided.
+        bandwidth_asked_hz: f64,
         /// Bandwidth it really had.
         bandwidth_hz: f64,
         /// Transmit power decided.
@@ -90,6 +94,8 @@ row!(
         delay_s: f64,
         /// Delay as the base station measured it.
         delay_observed_s: f64,
+        /// The part of it that was computation, as measured.
+        computation_observed_s: f64,
         /// True energy spent on transmission.
         energy_radio_j: f64,
         /// True energy spent on computation.
@@ -110,8 +116,39 @@ row!(
         held_layers: u64,
         /// Front layers it had trained and owed before the round.
         owed_layers: u64,
+        /// Samples in its data set.
+        n_samples: u64,
+        /// Its memory budget.
+        memory_bytes: u64,
     }
 );
+
+row!(
+    /// One line of `calibration.csv`: what the calibration episodes of a task showed.
+    CalibrationRow {
+        /// The round at whose end they were run.
+        round: u64,
+        /// Index of the task.
+        task: u64,
+        /// Episodes that ended in success.
+        successes: u64,
+        /// Episodes run.
+        episodes: u64,
+    }
+);
+
+impl CalibrationRow {
+    /// The rows of an executed round, one per task; none if it was not measured.
+    pub fn all_of(record: &RoundRecord) -> impl Iterator<Item = Self> + '_ {
+        let counts = record.done.outcome.success.iter().flatten().zip(0..);
+        counts.map(|(count, task)| Self {
+            round: record.seen.round,
+            task,
+            successes: count.successes,
+            episodes: count.episodes,
+        })
+    }
+}
 
 impl RoundRow {
     /// The row of an executed round.
@@ -178,16 +215,19 @@ impl TerminalRow {
             terminal: terminal as u64,
             task: view.task as u64,
             gain_db: to_db(view.gain.0),
+            gain: view.gain.0,
             fading_power: view.fading_power,
             scheduled: plan.scheduled,
             took_part: observed.took_part,
             late: observed.late,
+            bandwidth_asked_hz: plan.bandwidth.0,
             bandwidth_hz: truth.bandwidth.0,
             power_w: plan.power.0,
             cut: plan.cut as u64,
             compression: plan.compression,
             delay_s: truth.delay.0,
             delay_observed_s: observed.delay.0,
+            computation_observed_s: observed.computation.0,
             energy_radio_j: truth.energy_radio.0,
             energy_compute_j: truth.energy_compute.0,
             energy_observed_j: observed.energy.0,
@@ -198,6 +238,8 @@ impl TerminalRow {
             gradient_norm: observed.gradient_norm.unwrap_or(f64::NAN),
             held_layers: view.held_layers as u64,
             owed_layers: view.owed_layers as u64,
+            n_samples: view.n_samples as u64,
+            memory_bytes: view.memory.0,
         }
     }
 }
@@ -227,5 +269,15 @@ mod tests {
         assert!(rows[0].loss.is_finite());
         assert_eq!((rows[1].terminal, rows[1].task, rows[1].bytes_up), (1, 1, 200));
         assert!((rows[1].gain_db - -110.0).abs() < 1e-9);
+        assert_eq!((rows[1].bandwidth_asked_hz, rows[1].bandwidth_hz), (60.0, 50.0));
+        assert_eq!((rows[1].n_samples, rows[1].memory_bytes), (10, 1000));
+    }
+
+    #[test]
+    fn a_measured_round_has_a_calibration_row_per_task_and_others_none() {
+        let rows: Vec<_> = CalibrationRow::all_of(&record(4)).collect();
+        let count = |task, successes| CalibrationRow { round: 4, task, successes, episodes: 8 };
+        assert_eq!(rows, [count(0, 4), count(1, 0)]);
+        assert_eq!(CalibrationRow::all_of(&record(3)).count(), 0);
     }
 }

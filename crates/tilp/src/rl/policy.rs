@@ -89,6 +89,12 @@ impl Noise {
         self.0.extend((0..usize::from(space.flag) * columns).map(|_| logistic(open())));
     }
 
+    /// Draws made elsewhere.
+    #[cfg(test)]
+    pub(super) fn given(draws: Vec<f32>) -> Self {
+        Self(draws)
+    }
+
     /// No noise: the most likely action.
     pub fn none(&mut self, space: &Space, columns: usize) {
         self.0.clear();

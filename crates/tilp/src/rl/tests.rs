@@ -61,6 +61,43 @@ fn the_gradient_of_actions_and_log_probabilities_agrees_with_finite_differences(
     }
 }
 
+/// Actions, log-probabilities and gradients that PyTorch computed in double precision.
+fn reference(name: &str) -> Vec<f32> {
+    let text =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/mixed_policy.json"));
+    let named: serde_json::Value = serde_json::from_str(text).unwrap();
+    let numbers = named[name].as_array().unwrap();
+    numbers.iter().map(|number| number.as_f64().unwrap() as f32).collect()
+}
+
+fn agree(name: &str, ours: &[f32]) {
+    let theirs = reference(name);
+    assert_eq!(ours.len(), theirs.len(), "{name}");
+    for (a, b) in ours.iter().zip(theirs) {
+        assert!((a - b).abs() < 2e-5 * b.abs().max(1.0), "{name}: {a}, PyTorch {b}");
+    }
+}
+
+#[test]
+fn the_mixed_policy_agrees_with_pytorch() {
+    let (head, noise) = (reference("head"), Noise::given(reference("noise")));
+    let columns = head.len() / MIXED.n_head();
+    let mut drawn = Drawn::default();
+    let soft = Relaxation { temperature: 0.7, soft: true };
+    sample(&MIXED, &head, &noise, soft, columns, &mut drawn);
+    agree("soft", &drawn.actions);
+    let hard = Relaxation { soft: false, ..soft };
+    sample(&MIXED, &head, &noise, hard, columns, &mut drawn);
+    agree("hard", &drawn.actions);
+    agree("log_reals", &drawn.log_reals);
+    agree("log_mixed", &drawn.log_mixed);
+    agree("log_probability", &[log_probability(&MIXED, &head, &drawn.actions) as f32]);
+    let (by_action, mut gradient) = (reference("by_action"), Vec::new());
+    let by_log = [0.3, -0.8];
+    backward(&MIXED, &head, &noise, &drawn, 0.7, &by_action, by_log, &mut gradient);
+    agree("gradient", &gradient);
+}
+
 #[test]
 fn the_gradients_of_the_critic_agree_with_finite_differences() {
     let critic = Critic::new(&MIXED, 6);

@@ -5,17 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cache::Cache;
-use super::knobs::Baselines;
+use super::planner::tilp;
 use super::raw;
-use super::registry::{Edition, training};
+use super::registry::{Kit, Method};
 use super::{Scenario, ScenarioError};
-use crate::allocate::{
-    Deficit, Greedy, Parts as TilpParts, Problem, Random, ReferenceKnobs, Tilp, TilpOptions,
-};
+use crate::allocate::{Clock, Problem, ReferenceKnobs};
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use crate::rng::Seed;
 use crate::round::{Allocator, Limits};
-use crate::search::cem::Cem;
 use crate::split::compress::Compressor;
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
@@ -25,7 +22,7 @@ use crate::tasks::{
     ACTION, Demonstrations, Family, Frame, OBSERVATION, TOKENS, Variant, VariantRange, Workcell,
     demonstrate,
 };
-use crate::twin::{Freeze, Nominal, RewardWeights, TwinOptions};
+use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
 use crate::wireless::{
     Environment, Fading, RateModel, Surroundings, Trace, correlation, draw_places,
@@ -46,73 +43,6 @@ const LOSS_WEIGHTS: [f32; ACTION] = [1.0, 1.0, 1.0, 0.5];
 /// an older program is taken for a new one.
 const DEMONSTRATIONS_VERSION: u32 = 1;
 
-/// An allocation method by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Method {
-    /// The name on the command line and in tables.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub about: &'static str,
-    /// Rounds between aggregations, if the method has its own rule.
-    pub(super) aggregate_every: Option<u64>,
-    /// Rule and edition of a published method; none for all others, which train in parallel.
-    pub(super) published: Option<Edition>,
-    pub(super) build: fn(Kit) -> Box<dyn Allocator>,
-}
-
-/// What a method may be built from: what a base station knows, and the method's own knobs.
-pub struct Kit {
-    /// Limits, sizes and nominal hardware.
-    pub problem: Problem,
-    /// The same for a twin.
-    pub nominal: Nominal,
-    /// Knobs of the reference methods.
-    pub knobs: ReferenceKnobs,
-    /// Knobs of TiLP.
-    pub tilp: TilpOptions,
-    /// Knobs of the published methods.
-    pub baselines: Baselines,
-    /// Training rounds.
-    pub rounds: u64,
-    /// Learning rate of the terminals at the start.
-    pub terminal_rate: f64,
-    /// Seed of the method's own draws.
-    pub seed: Seed,
-    pub(super) edition: Option<Edition>,
-}
-
-/// Every method but the published ones.
-pub(super) const METHODS: [Method; 4] = [
-    Method {
-        name: "tilp",
-        about: "experimental: search in a calibrated twin, guided by an actor and a critic",
-        aggregate_every: None,
-        published: None,
-        build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed)),
-    },
-    Method {
-        name: "random",
-        about: "random terminals that can make the deadline together",
-        aggregate_every: None,
-        published: None,
-        build: |kit| Box::new(Random::new(kit.problem, kit.knobs, kit.seed)),
-    },
-    Method {
-        name: "greedy",
-        about: "best channels first, equal finishing time",
-        aggregate_every: None,
-        published: None,
-        build: |kit| Box::new(Greedy::new(kit.problem, kit.knobs)),
-    },
-    Method {
-        name: "deficit",
-        about: "terminals of failing tasks drawn more often, equal finishing time",
-        aggregate_every: None,
-        published: None,
-        build: |kit| Box::new(Deficit::new(kit.problem, kit.knobs, kit.seed)),
-    },
-];
-
 /// The parts of a run.
 pub struct Parts {
     /// The physical world.
@@ -131,8 +61,20 @@ pub fn assemble(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
+    assemble_with_clock(scenario, method, seed, None, cache, progress)
+}
+
+/// The same with a clock for methods that plan within a budget. Nobody gets it without one.
+pub fn assemble_with_clock(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    clock: Option<Clock>,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<Parts, ScenarioError> {
     let raw = &scenario.raw;
-    let rule = training(scenario, method)?;
+    let rule = method.training(scenario)?;
     let seed = Seed::new(seed);
     let (policy, base) = policy(scenario)?;
     let profile = profile(raw, &policy);
@@ -180,6 +122,8 @@ pub fn assemble(
         nominal: known,
         knobs: knobs(raw),
         tilp: tilp(&raw.methods.tilp),
+        oracle: raw.methods.oracle.options(),
+        clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
         baselines: raw.methods.baselines.clone(),
         rounds: raw.rounds,
         terminal_rate: f64::from(rates(raw, method).start.terminal),
@@ -190,7 +134,7 @@ pub fn assemble(
 }
 
 /// What the twin may know beforehand: nothing of it is the world's truth.
-fn known(
+pub(super) fn known(
     raw: &raw::Raw,
     profile: &Profile,
     nominal: &[Hardware],
@@ -211,50 +155,9 @@ fn known(
         give_up: Seconds(raw.limits.give_up_s),
         rho: correlation(raw.cell.doppler_hz, raw.cell.round_interval_s),
         aggregate_every,
+        rounds: raw.rounds,
         tasks,
         n_tasks: Family::ALL.len(),
-    }
-}
-
-fn tilp(tilp: &raw::Tilp) -> TilpOptions {
-    let (samples, elites, iterations) = (tilp.samples, tilp.elites, tilp.iterations);
-    let cem = if tilp.plain_search {
-        Cem::paper(samples, elites, iterations)
-    } else {
-        Cem::improved(samples, elites, iterations)
-    };
-    let freeze = Freeze {
-        network: !tilp.calibrate_network,
-        training: !tilp.calibrate_training,
-        task: !tilp.calibrate_task,
-    };
-    let weights = RewardWeights {
-        task: tilp.weight_task,
-        delay: tilp.weight_delay,
-        energy: tilp.weight_energy,
-        penalty: tilp.weight_penalty,
-    };
-    TilpOptions {
-        cem,
-        horizon: tilp.horizon,
-        discount: tilp.discount,
-        imagined: tilp.imagined,
-        updates: tilp.updates,
-        warm_up: tilp.warm_up,
-        start_scheduled: tilp.start_scheduled,
-        twin: TwinOptions {
-            freeze,
-            weights,
-            sureness: tilp.sureness,
-            task_driven: tilp.task_driven,
-            ..TwinOptions::default()
-        },
-        parts: TilpParts {
-            actor: tilp.actor,
-            critic: tilp.critic,
-            cem: tilp.cem,
-            repair: tilp.repair,
-        },
     }
 }
 
@@ -307,7 +210,7 @@ fn compressor(raw: &raw::Raw) -> Compressor {
     }
 }
 
-fn hardware_range(raw: &raw::Raw) -> HardwareRange {
+pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
     // dBm to W: 30 dB less.
     let noise_db = raw.cell.noise_dbm_per_hz - 30.0 + raw.cell.noise_figure_db;
     HardwareRange {
@@ -322,10 +225,8 @@ fn hardware_range(raw: &raw::Raw) -> HardwareRange {
 
 fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
     let learning = &raw.learning;
-    // A variant has its own rates or those of its method.
-    let base = method.name.split('+').next().unwrap_or_default();
-    let own = [method.name, base].iter().find_map(|&name| raw.methods.rates.get(name));
-    let (server, terminal) = match own {
+    let of = |name: &str| raw.methods.rates.get(name);
+    let (server, terminal) = match of(method.name).or_else(|| method.rates_of.and_then(of)) {
         Some(own) => (own.server_rate, own.terminal_rate),
         None => (learning.server_rate, learning.terminal_rate),
     };
@@ -419,14 +320,14 @@ fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
-fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
     let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
     let cut = |layer: usize| policy.profile(layer, batch, momentum);
     Profile { batch, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
 /// The variants of the terminals: tasks dealt out in proportion and shuffled.
-fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
+pub(super) fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
     use rand::seq::SliceRandom;
     let range = variant_range(&raw.tasks.range);
     let mut tasks = deal(&raw.tasks.shares.in_order(), raw.cell.n_terminals);

@@ -137,6 +137,9 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         checker.between(&field("terminal_rate"), rates.terminal_rate, 0.0, 100.0)?;
     }
     raw.methods.baselines.check(checker)?;
+    let oracle = &raw.methods.oracle;
+    checker.within("methods.oracle.loss_samples", oracle.loss_samples as u64, 1, 100_000)?;
+    checker.within("methods.oracle.success_episodes", oracle.success_episodes as u64, 1, 1000)?;
     tilp(checker, &raw.methods.tilp)
 }
 
@@ -149,6 +152,10 @@ fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
     checker.within("methods.tilp.imagined", tilp.imagined as u64, 0, 1000)?;
     checker.within("methods.tilp.updates", tilp.updates as u64, 0, 1000)?;
     checker.between("methods.tilp.start_scheduled", tilp.start_scheduled, 0.1, 1e4)?;
+    checker.between("methods.tilp.caution", tilp.caution, 0.0, 10.0)?;
+    checker.between("methods.tilp.outlook", tilp.outlook, 0.0, 10.0)?;
+    checker.between("methods.tilp.reward_unit", tilp.reward_unit, 1e-9, 1e9)?;
+    checker.between("methods.tilp.plan_budget_ms", tilp.plan_budget_ms, 0.0, f64::INFINITY)?;
     checker.between("methods.tilp.sureness", tilp.sureness, 0.5, 0.999_999_9)?;
     let weights = [
         ("weight_task", tilp.weight_task),

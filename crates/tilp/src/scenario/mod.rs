@@ -5,14 +5,18 @@ mod cache;
 mod check;
 mod knobs;
 mod load;
+mod planner;
 mod raw;
 mod registry;
+mod twin;
 
-pub use assemble::{Kit, Method, Parts, assemble, narrow_demonstrations, untrained};
+pub use assemble::{Parts, assemble, assemble_with_clock, narrow_demonstrations, untrained};
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
-pub use registry::{method, methods};
+pub use planner::{planner, tasks};
+pub use registry::{Kit, Method, method, methods};
+pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -62,6 +66,11 @@ impl Scenario {
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// Rounds between aggregations F, for methods without a rule of their own.
+    pub fn aggregate_every(&self) -> u64 {
+        self.raw.learning.aggregate_every
     }
 
     /// The complete scenario as TOML: loading it gives the same scenario.

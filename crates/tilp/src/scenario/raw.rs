@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::knobs::Baselines;
+use crate::allocate::OracleOptions;
 
 /// A complete scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -333,6 +334,8 @@ pub struct Methods {
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
     pub tilp: Tilp,
+    /// The reference `oracle`.
+    pub oracle: Oracle,
 }
 
 /// Learning rates of one method.
@@ -365,6 +368,14 @@ pub struct Tilp {
     pub updates: usize,
     /// Updates after which actor and critic are listened to.
     pub warm_up: u64,
+    /// Standard deviations of doubt about its loss that are held against a terminal when its
+    /// success is predicted, so that hearing of it is worth something.
+    pub caution: f64,
+    /// Losses are expected to fall as this power of the number of rounds: success counts at the
+    /// end, and a robot that fails today is not hopeless.
+    pub outlook: f64,
+    /// What actor and critic count as one: about the reward that one round can gain or lose.
+    pub reward_unit: f64,
     /// Terminals a round that the search starts from before the actor knows better.
     pub start_scheduled: f64,
     /// Weight of the gain in success.
@@ -377,6 +388,9 @@ pub struct Tilp {
     pub weight_penalty: f64,
     /// Probability with which all scheduled terminals of a round meet the deadline.
     pub sureness: f64,
+    /// Milliseconds for a plan: `inf` for as long as it takes, 0 for the actor alone. With a
+    /// budget a run depends on the speed of the machine.
+    pub plan_budget_ms: f64,
     /// Search as in the paper, without what makes few samples go far.
     pub plain_search: bool,
     /// Bandwidth is shared in closed form inside the decoder.
@@ -397,6 +411,22 @@ pub struct Tilp {
     pub task_driven: bool,
 }
 
+/// What the reference `oracle`, TiLP otherwise, is told of the true world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Oracle {
+    /// Hardware, and the fading of the rounds to come.
+    pub network: bool,
+    /// The loss of every terminal before every round.
+    pub training: bool,
+    /// The success of every terminal, once per calibration interval.
+    pub task: bool,
+    /// Samples of each terminal that a true loss is taken over.
+    pub loss_samples: usize,
+    /// Episodes of each terminal that a true success is taken over.
+    pub success_episodes: usize,
+}
+
 /// Knobs of the reference methods `random`, `greedy` and `deficit`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -409,6 +439,19 @@ pub struct Reference {
     pub margin: f64,
     /// Share of the terminals, the farthest first by gain, that is never scheduled.
     pub skip_far_share: f64,
+}
+
+impl Oracle {
+    /// The same for the method.
+    pub fn options(&self) -> OracleOptions {
+        OracleOptions {
+            network: self.network,
+            training: self.training,
+            task: self.task,
+            samples: self.loss_samples,
+            episodes: self.success_episodes,
+        }
+    }
 }
 
 impl TaskShares {

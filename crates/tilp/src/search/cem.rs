@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use super::distribution::{Distribution, Law};
 use super::elites::{Elites, Refit, refit};
-use super::fast::{Bits, LANES, Lanes};
 use super::sample::{Cell, Choice, draw, mutate};
 use super::score::{Candidates, Score};
+use crate::lanes::{Bits, LANES, Lanes};
 use crate::rng::Seed;
 
 /// Cells of one task of a refit: a fixed number, whatever the number of threads.
@@ -67,7 +67,7 @@ impl Cem {
         Self {
             kept: elites / 8,
             remembered: elites.min(LANES),
-            proposals: if samples < 8 * LANES { 0 } else { LANES },
+            proposals: if samples < 8 * LANES { 0 } else { 2 * LANES },
             mutants: if samples < 8 * LANES { 0 } else { LANES },
             mode: true,
             correlation: 0.7,

@@ -1,7 +1,7 @@
 //! From what candidates are drawn.
 
-use super::fast::{squash, unsquash};
 use super::sample::{Choice, REALS};
+use crate::lanes::{squash, unsquash};
 
 /// Most categories an action can have.
 pub const MAX_CATEGORIES: usize = 8;
@@ -48,20 +48,6 @@ impl Law {
         }
         Choice { reals: self.mean.map(squash), category, flag: self.flag >= 0.5 }
     }
-
-    fn blended(&self, other: &Self, weight: f32) -> Self {
-        let blend = |a: f32, b: f32| a + weight * (b - a);
-        let mut law = *self;
-        for index in 0..REALS {
-            law.mean[index] = blend(self.mean[index], other.mean[index]);
-            law.deviation[index] = blend(self.deviation[index], other.deviation[index]);
-        }
-        for index in 0..MAX_CATEGORIES {
-            law.category[index] = blend(self.category[index], other.category[index]);
-        }
-        law.flag = blend(self.flag, other.flag);
-        law
-    }
 }
 
 /// Independent laws for every step of a sequence and every terminal.
@@ -93,19 +79,6 @@ impl Distribution {
         self.laws.len() / self.n_terminals
     }
 
-    /// One step later: every step takes the law of the next, the last is repeated.
-    pub fn shifted(&self) -> Self {
-        let mut laws = self.laws[self.n_terminals..].to_vec();
-        laws.extend_from_slice(&self.laws[self.laws.len() - self.n_terminals..]);
-        Self { laws, ..*self }
-    }
-
-    /// Parameters between this (weight 0) and another (weight 1).
-    pub fn blended(&self, other: &Self, weight: f32) -> Self {
-        let pairs = self.laws.iter().zip(&other.laws);
-        Self { laws: pairs.map(|(a, b)| a.blended(b, weight)).collect(), ..*self }
-    }
-
     /// The most likely sequence.
     pub fn mode(&self) -> Vec<Choice> {
         self.laws.iter().map(Law::mode).collect()
@@ -120,16 +93,6 @@ pub fn mean_for(u: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shift_drops_the_first_step_and_repeats_the_last() {
-        let mut start = Distribution::vague(3, 2, 5);
-        for (index, law) in start.laws.iter_mut().enumerate() {
-            law.flag = index as f32;
-        }
-        let flags: Vec<f32> = start.shifted().laws.iter().map(|law| law.flag).collect();
-        assert_eq!(flags, [2.0, 3.0, 4.0, 5.0, 4.0, 5.0]);
-    }
 
     #[test]
     fn the_mode_follows_means_logits_and_probability() {

@@ -1,8 +1,8 @@
 //! The best candidates found so far, and the distribution fitted to them.
 
 use super::distribution::Law;
-use super::fast::{LANES, Lanes, unsquash, vectorised};
 use super::sample::{Cell, Choice, REALS};
+use crate::lanes::{LANES, Lanes, unsquash, vectorised};
 
 /// Candidates with their scores, best first, sixteen to a block.
 #[derive(Clone, Debug, Default)]
@@ -193,7 +193,7 @@ fn fold(mut sums: Lanes) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::fast::squash;
+    use crate::lanes::squash;
 
     fn choice(z: f32, category: usize, flag: bool) -> Choice {
         Choice { reals: [squash(z), squash(-z), 0.5], category, flag }

@@ -13,7 +13,6 @@
 pub mod cem;
 pub mod distribution;
 pub mod elites;
-pub mod fast;
 pub mod sample;
 pub mod score;
 

@@ -1,7 +1,7 @@
 //! Drawing a group of candidates.
 
 use super::distribution::{Law, MAX_CATEGORIES};
-use super::fast::{Bits, LANES, Lanes, normal_pair, squash, vectorised};
+use crate::lanes::{Bits, LANES, Lanes, normal_pair, squash, vectorised};
 
 /// Numbers of an action.
 pub const REALS: usize = 3;
@@ -224,8 +224,8 @@ fn inherit(cell: &mut Cell, parent: &Choice, fate: &[Lanes; PARTS + 1], chance: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::unsquash;
     use crate::rng::Seed;
-    use crate::search::fast::unsquash;
 
     /// Draws of one terminal over `n_steps` steps from one law.
     fn drawn(law: Law, n_steps: usize, groups: u64, correlation: f32) -> Vec<Vec<Cell>> {

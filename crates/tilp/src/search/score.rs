@@ -1,7 +1,7 @@
 //! What a score is made of.
 
-use super::fast::{LANES, Lanes};
 use super::sample::Cell;
+use crate::lanes::{LANES, Lanes};
 
 /// Sixteen candidates to be scored.
 #[derive(Clone, Copy)]

@@ -4,9 +4,9 @@ use rand::RngExt as _;
 
 use super::cem::{Cem, Found, Planner, Start};
 use super::distribution::Distribution;
-use super::fast::{LANES, Lanes};
 use super::sample::Choice;
 use super::score::Candidates;
+use crate::lanes::{LANES, Lanes};
 use crate::rng::{Rng, Seed};
 
 /// A score of sequences, candidate by candidate.

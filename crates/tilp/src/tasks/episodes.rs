@@ -2,7 +2,7 @@
 
 use crate::rng::Seed;
 
-/// Three sets of episodes that share none.
+/// Sets of episodes that share none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpisodeSet {
     /// Measured during a run: the only success a planner sees.
@@ -11,12 +11,14 @@ pub enum EpisodeSet {
     Report,
     /// Measured once, at the end.
     Final,
+    /// Measured for the reference `oracle` alone.
+    Truth,
 }
 
 impl EpisodeSet {
     /// Every set.
-    pub const ALL: [EpisodeSet; 3] =
-        [EpisodeSet::Calibration, EpisodeSet::Report, EpisodeSet::Final];
+    pub const ALL: [EpisodeSet; 4] =
+        [EpisodeSet::Calibration, EpisodeSet::Report, EpisodeSet::Final, EpisodeSet::Truth];
 
     /// The seed of one of a terminal's episodes in this set.
     pub fn episode(self, run: Seed, terminal: u64, index: u64) -> Seed {
@@ -24,6 +26,7 @@ impl EpisodeSet {
             EpisodeSet::Calibration => "episodes/calibration",
             EpisodeSet::Report => "episodes/report",
             EpisodeSet::Final => "episodes/final",
+            EpisodeSet::Truth => "episodes/truth",
         };
         run.named(name).at(terminal).at(index)
     }

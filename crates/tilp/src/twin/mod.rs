@@ -7,6 +7,8 @@
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
 mod fading;
+mod forecast;
+mod futures;
 mod linear;
 mod network;
 mod normal;
@@ -15,18 +17,22 @@ mod state;
 mod task;
 mod track;
 mod training;
+mod truth;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use fading::FadingAhead;
+pub use forecast::{Forecast, Interval, TerminalForecast};
+pub use futures::{COMPRESSION_LEVELS, Field, Futures, Moves, compression_at, compression_level};
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
 pub use reward::{Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
 pub use state::{Scratch, StepPrediction, Sureness, TwinState};
-pub use task::{Pair, TaskOptions, TaskTwin};
+pub use task::{Outlook, Pair, TaskOptions, TaskTwin};
 pub use track::Track;
-pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin};
+pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin, WeightPrior};
+pub use truth::Foresight;
 
 use crate::cost::{Accounting, Hardware, Profile};
 use crate::round::{Feasible, Limits, Observation, Outcome};
@@ -56,6 +62,8 @@ pub struct Nominal {
     pub rho: f64,
     /// Rounds between aggregations, F.
     pub aggregate_every: u64,
+    /// Rounds of the whole training, T.
+    pub rounds: u64,
     /// Task group of each terminal.
     pub tasks: Vec<usize>,
     /// Number of task groups.
@@ -91,6 +99,13 @@ pub struct TwinOptions {
     /// Fading ahead at this normal quantile (-1 is a fade that one in six undercuts); none means
     /// its mean. Only the model with fading held during a round reads it.
     pub ahead_z: Option<f64>,
+    /// How many standard deviations of doubt about its loss are held against a terminal when its
+    /// success is predicted, so that hearing of it is worth something.
+    pub caution: f64,
+    /// What counts is success at the end. Losses fall as this power of the number of rounds, give
+    /// or take half of it. Without such an outlook a robot that fails for sure looks hopeless, since
+    /// no single round makes it succeed, and one that succeeds already looks worth polishing.
+    pub outlook: f64,
     /// The reward's first term is the gain in success; else the loss decrease (D18).
     pub task_driven: bool,
 }
@@ -105,6 +120,8 @@ impl Default for TwinOptions {
             weights: RewardWeights { task: 1.0, delay: 1e-3, energy: 1e-3, penalty: 1.0 },
             sureness: 0.999,
             ahead_z: None,
+            caution: 1.0,
+            outlook: 0.5,
             task_driven: true,
         }
     }
@@ -121,10 +138,10 @@ pub struct Twin {
     pub training: TrainingTwin,
     /// The task sub-twin.
     pub task: TaskTwin,
-    shares: Vec<f64>,
     scale: Scale,
     /// Entry n: how many standard deviations each of n terminals must have in hand.
     z: Vec<f64>,
+    told: truth::Told,
 }
 
 impl Twin {
@@ -132,17 +149,15 @@ impl Twin {
     pub fn new(nominal: Nominal, options: TwinOptions) -> Self {
         let n = nominal.hardware.len();
         let limits = &nominal.limits;
-        let mut shares = vec![0.0; nominal.n_tasks];
-        nominal.tasks.iter().for_each(|&task| shares[task] += 1.0 / n as f64);
         // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
         let tail = |n: usize| -(options.sureness.ln() / n.max(1) as f64).exp_m1();
         Self {
             network: NetworkTwin::new(nominal.hardware.clone(), nominal.closes, options.network),
             training: TrainingTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.training),
-            task: TaskTwin::new(shares.clone(), options.task),
+            task: TaskTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.task),
             scale: Scale::new(n, limits.power, limits.deadline),
             z: (0..=n).map(|n| -normal::quantile(tail(n))).collect(),
-            shares,
+            told: truth::Told::default(),
             nominal,
             options,
         }
@@ -193,32 +208,34 @@ impl Twin {
         }
         self.calibrate_training(seen, plan, outcome);
         if let Some(counts) = outcome.success.as_ref().filter(|_| !self.options.freeze.task) {
-            let losses = self.losses(outcome.loss.or(seen.loss));
-            self.task.calibrate(&losses, counts);
+            let log_losses = self.training.log_losses(outcome.loss.or(seen.loss));
+            self.task.calibrate(&log_losses, counts);
         }
     }
 
     fn calibrate_training(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
         let state = self.state(seen);
-        let mut tally = Tally::new(self.nominal.n_tasks);
+        let mut tally = self.tally();
         for (n, one) in plan.decision().terminals.iter().enumerate() {
             if outcome.terminals[n].took_part {
                 tally.add(&self.part(&state, one, n));
             }
         }
-        let losses: Vec<Option<f64>> = outcome.terminals.iter().map(|one| one.loss).collect();
-        self.training.follow(outcome.round, &losses, &tally);
+        let heard = |loss: Option<f64>| loss.filter(|_| !self.told.losses);
+        let losses: Vec<Option<f64>> =
+            outcome.terminals.iter().map(|one| heard(one.loss)).collect();
+        let aggregates = self.aggregates(outcome.round);
+        self.training.follow(outcome.round, &losses, &tally, aggregates);
         let training = &self.training;
-        self.task.centre(|group| training.loss(group));
-        if !self.options.freeze.training && self.aggregates(outcome.round) {
+        self.task.centre(|terminal| training.known_log_loss(terminal));
+        if !self.options.freeze.training && aggregates {
             self.training.calibrate();
         }
     }
 
-    /// Loss of each group now; `fallback` where nothing is known.
-    fn losses(&self, fallback: Option<f64>) -> Vec<f64> {
-        let loss = |group| self.training.loss(group).or(fallback).unwrap_or(1.0);
-        (0..self.nominal.n_tasks).map(loss).collect()
+    /// Nobody taking part yet.
+    pub(super) fn tally(&self) -> Tally {
+        Tally::new(self.nominal.hardware.len(), self.nominal.n_tasks)
     }
 }
 

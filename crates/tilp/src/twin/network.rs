@@ -7,6 +7,7 @@
 
 use super::normal::Z_90;
 use super::track::Track;
+use super::truth::CERTAIN;
 use crate::cost::{self, Cost, Grant, Hardware, Job, Link};
 use crate::round::TerminalOutcome;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
@@ -133,6 +134,8 @@ pub struct NetworkTwin {
     radio_factor: Vec<f64>,
     delay_track: Track,
     energy_track: Track,
+    /// The factors are known: there is nothing to learn.
+    is_told: bool,
 }
 
 impl NetworkTwin {
@@ -155,7 +158,30 @@ impl NetworkTwin {
             closes,
             delay_track: Track::default(),
             energy_track: Track::default(),
+            is_told: false,
         }
+    }
+
+    /// True hardware, in place of what was believed.
+    pub(super) fn be_told(&mut self, hardware: Vec<Hardware>) {
+        let certain = |truth: f64, nominal: f64| Belief {
+            mean: if truth > 0.0 { (truth / nominal).ln() } else { 0.0 },
+            variance: CERTAIN,
+        };
+        for (n, truth) in hardware.iter().enumerate() {
+            let nominal = &self.nominal[n];
+            self.beliefs[n] = Calibration {
+                noise: certain(truth.noise_w_per_hz, nominal.noise_w_per_hz),
+                speed: certain(truth.operations_per_cycle, nominal.operations_per_cycle),
+                compute: certain(truth.energy_coefficient, nominal.energy_coefficient),
+                radio: certain(1.0, 1.0),
+                shared: 0.0,
+                n_seen: self.beliefs[n].n_seen,
+            };
+        }
+        self.radio_factor.fill(1.0);
+        self.hardware = hardware;
+        self.is_told = true;
     }
 
     /// What is believed of each terminal.
@@ -166,6 +192,11 @@ impl NetworkTwin {
     /// Calibrated hardware of a terminal.
     pub fn hardware(&self, n: usize) -> &Hardware {
         &self.hardware[n]
+    }
+
+    /// Calibrated factor on the energy of sending.
+    pub fn radio_factor(&self, n: usize) -> f64 {
+        self.radio_factor[n]
     }
 
     /// Uncut cost of a terminal's part of a round.
@@ -229,6 +260,9 @@ impl NetworkTwin {
 
     /// A round has passed: everything drifts a little.
     pub fn pass_round(&mut self) {
+        if self.is_told {
+            return;
+        }
         let drift = self.options.drift * self.options.drift;
         let NetworkOptions { noise, speed, compute, radio, .. } = self.options;
         for one in &mut self.beliefs {
@@ -249,13 +283,16 @@ impl NetworkTwin {
     /// Learns from what was measured of one terminal that was involved in a round.
     pub fn calibrate(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         self.keep_track(n, exchange, seen);
+        self.beliefs[n].n_seen += 1;
+        if self.is_told {
+            return;
+        }
         self.learn_speed(n, exchange, seen);
         self.refresh(n);
         self.learn_noise(n, exchange, seen);
         self.refresh(n);
         self.learn_energy(n, exchange, seen);
         self.refresh(n);
-        self.beliefs[n].n_seen += 1;
     }
 
     fn refresh(&mut self, n: usize) {

@@ -1,15 +1,19 @@
 //! One imagined round: the compact state of a candidate's future, and what a step does to it.
 
+use std::sync::Arc;
+
 use super::Twin;
 use super::fading::FadingAhead;
 use super::network::Exchange;
 use super::reward::{self, Reward};
+use super::task::Outlook;
 use super::training::{Part, Tally};
+use super::truth::Foresight;
 use crate::cost::{Grant, Link};
 use crate::round::{Observation, TerminalDecision, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 
-/// What the twin needs to know to go on from here; one entry per terminal or per task group.
+/// What the twin needs to know to go on from here; one entry per terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TwinState {
     /// The round to decide.
@@ -34,16 +38,35 @@ pub struct TwinState {
     pub push: Vec<f64>,
     /// b_n of the round before.
     pub bandwidth: Vec<Hertz>,
-    /// Loss of each task group.
-    pub loss: Vec<f64>,
-    /// Success over all groups at these losses.
+    /// Logarithm of the loss of each terminal.
+    pub log_loss: Vec<f64>,
+    /// Its variance: who was not heard of for long may have forgotten.
+    pub variance: Vec<f64>,
+    /// What log-losses will do until the end of training.
+    pub outlook: Outlook,
+    /// Success at the end, over all terminals, doubt about these losses held against them.
     pub success: f64,
+    /// The fading to come, where it was told.
+    pub foresight: Option<Arc<Foresight>>,
 }
 
 impl TwinState {
     /// The law of a terminal's fading power in the round to decide.
     pub fn fading(&self, n: usize) -> FadingAhead {
-        FadingAhead { known: self.known[n], fresh: self.fresh }
+        let law = FadingAhead { known: self.known[n], fresh: self.fresh };
+        self.foreseen(n, 0).unwrap_or(law)
+    }
+
+    /// The same some steps later, if `kept` of the power known is left after each.
+    pub fn fading_after(&self, n: usize, steps: usize, kept: f64) -> FadingAhead {
+        let left = kept.powi(steps as i32);
+        let fresh = 1.0 - left * (1.0 - self.fresh);
+        let law = FadingAhead { known: self.known[n] * left, fresh };
+        self.foreseen(n, steps).unwrap_or(law)
+    }
+
+    fn foreseen(&self, n: usize, steps: usize) -> Option<FadingAhead> {
+        self.foresight.as_ref()?.at(self.round + steps as u64, n)
     }
 }
 
@@ -86,9 +109,9 @@ pub struct StepPrediction {
     pub n_scheduled: usize,
     /// Scheduled terminals that miss the deadline (by safe delays if so asked) or their memory.
     pub n_late: usize,
-    /// Mean loss of the groups, weighted by terminals, before minus after.
+    /// Mean loss of the terminals, before minus after.
     pub loss_decrease: f64,
-    /// Success after the round.
+    /// Success at the end of training, as it looks after the round.
     pub success: f64,
     /// Terms of the reward.
     pub reward: Reward,
@@ -115,8 +138,9 @@ impl Twin {
             _ => 0.0,
         };
         let batch = self.nominal.profile.batch;
-        let loss = |group| self.training.loss(group).or(seen.loss).unwrap_or(1.0);
-        let loss: Vec<f64> = (0..self.nominal.n_tasks).map(loss).collect();
+        let log_loss = self.training.log_losses(seen.loss);
+        let variance = self.training.variances();
+        let outlook = self.outlook(seen.round);
         TwinState {
             round: seen.round,
             lead: 0,
@@ -129,8 +153,11 @@ impl Twin {
             samples: terminals.iter().map(|one| one.n_samples.min(batch) as f64).collect(),
             push: terminals.iter().map(|one| push(one.gradient_norm)).collect(),
             bandwidth: terminals.iter().map(|one| one.previous_bandwidth).collect(),
-            success: self.task.success(&loss),
-            loss,
+            success: self.cautious_success(&log_loss, &variance, outlook),
+            log_loss,
+            variance,
+            outlook,
+            foresight: self.told.foresight.clone(),
         }
     }
 
@@ -142,7 +169,7 @@ impl Twin {
             safe_delays: vec![Seconds(0.0); n],
             energies: vec![Joules(0.0); n],
             trains: vec![false; n],
-            tally: Tally::new(self.nominal.n_tasks),
+            tally: self.tally(),
         }
     }
 
@@ -164,7 +191,7 @@ impl Twin {
         prediction.latency = prediction.latency.min(self.nominal.give_up);
         prediction.duration = prediction.duration.min(self.nominal.closes);
         prediction.violation = self.violation(state, actions, &band, scratch);
-        self.step_learning(state, &scratch.tally, &mut prediction);
+        self.step_learning(state, scratch, &mut prediction);
         self.step_reward(state, &mut prediction);
         self.move_on(state, actions, &band, scratch);
         state.success = prediction.success;
@@ -212,9 +239,7 @@ impl Twin {
         } else {
             return None;
         };
-        let fading = state.fading(n);
-        let fading_power =
-            self.options.ahead_z.map_or_else(|| fading.mean(), |z| fading.rough_quantile(z));
+        let fading_power = self.fading_power(state.fading(n));
         let link = Link { gain: Gain(state.gain[n]), fading_power, model: self.nominal.rate_model };
         Some(Exchange { job, link, grant })
     }
@@ -261,8 +286,15 @@ impl Twin {
         }
     }
 
+    /// The fading power that a plan counts on.
+    #[inline]
+    pub(super) fn fading_power(&self, fading: FadingAhead) -> f64 {
+        self.options.ahead_z.map_or_else(|| fading.mean(), |z| fading.rough_quantile(z))
+    }
+
     pub(super) fn part(&self, state: &TwinState, one: &TerminalDecision, n: usize) -> Part {
         Part {
+            terminal: n,
             group: self.nominal.tasks[n],
             samples: state.samples[n],
             compression: one.compression,
@@ -289,13 +321,42 @@ impl Twin {
     }
 
     /// Losses after the round, and the success they promise.
-    fn step_learning(&self, state: &mut TwinState, tally: &Tally, prediction: &mut StepPrediction) {
-        for (group, loss) in state.loss.iter_mut().enumerate() {
-            let after = *loss * (-self.training.predict(tally, group, *loss)).exp();
-            prediction.loss_decrease += self.shares[group] * (*loss - after);
-            *loss = after;
+    fn step_learning(
+        &self,
+        state: &mut TwinState,
+        scratch: &Scratch,
+        prediction: &mut StepPrediction,
+    ) {
+        let share = 1.0 / state.log_loss.len() as f64;
+        for (n, log_loss) in state.log_loss.iter_mut().enumerate() {
+            let after = *log_loss - self.training.predict(&scratch.tally, n);
+            prediction.loss_decrease += share * (log_loss.exp() - after.exp());
+            *log_loss = after;
+            let variance = &mut state.variance[n];
+            *variance = self.training.next_variance(*variance, scratch.trains[n]);
         }
-        prediction.success = self.task.success(&state.loss);
+        prediction.success = self.cautious_success(&state.log_loss, &state.variance, state.outlook);
+    }
+
+    /// What log-losses will do from a round to the last, by the power law of learning curves.
+    fn outlook(&self, round: u64) -> Outlook {
+        // Learning curves do not start as steep as the law says.
+        const EARLIEST: u64 = 20;
+        let (round, rounds) = (round.max(EARLIEST) as f64, self.nominal.rounds as f64);
+        let fall = self.options.outlook * (rounds / round).ln().max(0.0);
+        Outlook { fall, sd: 0.5 * fall }
+    }
+
+    /// Success at the end over all terminals, the doubt about each loss held against it.
+    fn cautious_success(&self, log_loss: &[f64], variance: &[f64], outlook: Outlook) -> f64 {
+        let caution = self.options.caution;
+        let all = log_loss.iter().zip(variance).enumerate();
+        let one = |(n, (log_loss, variance)): (usize, (&f64, &f64))| {
+            let (start, slope) = self.task.line_ahead(n, outlook);
+            let logit = start - slope * (log_loss + caution * variance.sqrt());
+            1.0 / (1.0 + (-logit).exp())
+        };
+        all.map(one).sum::<f64>() / log_loss.len() as f64
     }
 
     fn step_reward(&self, state: &TwinState, prediction: &mut StepPrediction) {

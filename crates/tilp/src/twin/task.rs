@@ -1,8 +1,10 @@
 //! The task sub-twin: per task group a monotone curve from loss to success.
 //!
-//! $\mathrm{logit}\,p = \alpha_g - \beta_g (\ln l - \ln l_g^0)$ with $\beta_g \ge 0$ and $l_g^0$ the
-//! first loss known of the group. Level and slope of a group lie around those of all groups, which
-//! are estimated with them; counts weigh as binomial counts do, and less the older they are.
+//! A terminal $n$ of group $g$ succeeds with
+//! $\mathrm{logit}\,p_n = \alpha_g - \beta_g (\ln l_n - c_g)$, with $\beta_g \ge 0$ and $c_g$ the mean
+//! of the first losses known of the group; a group's success is the mean over its terminals. Level
+//! and slope of a group lie around those of all groups, which are estimated with them; counts weigh
+//! as binomial counts do, and less the older they are.
 
 use super::normal::{self, Z_90};
 use super::track::Track;
@@ -35,24 +37,28 @@ impl Default for TaskOptions {
         Self {
             start: 0.4,
             start_sd: 1.0,
-            slope: 2.0,
-            slope_sd: 1.0,
+            slope: 2.5,
+            slope_sd: 0.3,
             group_sd: 1.0,
-            group_slope_sd: 0.5,
+            group_slope_sd: 0.4,
             keep: 0.9,
             scatter: 0.2,
         }
     }
 }
 
+/// What is believed of the wandering before any measurement weighs as much as so many square
+/// logits.
+const WANDER_WEIGHT: f64 = 0.1;
+
 /// Measurements that are kept of each group.
 const MOST_PAIRS: usize = 64;
 
 /// A measured point of a group's curve.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The group's loss when it was measured.
-    pub loss: f64,
+    /// Logarithms of the losses of the group's terminals when it was measured.
+    pub log_losses: Vec<f64>,
     /// What was measured.
     pub count: SuccessCount,
 }
@@ -78,69 +84,140 @@ struct Around {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskTwin {
     options: TaskOptions,
-    shares: Vec<f64>,
+    /// Task group of each terminal.
+    groups: Vec<usize>,
     /// Log-loss at which the level of each curve is read, that of a loss of 1 before one is known.
     centres: Vec<Option<f64>>,
     curves: Vec<Curve>,
     pairs: Vec<Vec<Pair>>,
+    /// How far measurements have lain from their curve lately: squares beyond what so few episodes
+    /// explain, and what one square logit would make of them. Only intervals read it.
+    wander: [f64; 2],
     track: Track,
+    /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
+    anchors: Vec<Option<[f64; 2]>>,
+}
+
+/// What a terminal's log-loss is expected to do until the end of training, whatever is decided now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outlook {
+    /// By how much it will fall.
+    pub fall: f64,
+    /// Standard deviation of that.
+    pub sd: f64,
+}
+
+/// Success of a group's terminals and how it moves with level and slope.
+struct Mean {
+    success: f64,
+    by_level: f64,
+    by_slope: f64,
 }
 
 impl TaskTwin {
-    /// The twin of groups that hold these shares of the terminals.
-    pub fn new(shares: Vec<f64>, options: TaskOptions) -> Self {
-        let n = shares.len();
+    /// The twin of terminals that belong to these groups.
+    pub fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
         let mut twin = Self {
             options,
-            shares,
-            centres: vec![None; n],
+            anchors: vec![None; groups.len()],
+            groups,
+            centres: vec![None; n_groups],
             curves: Vec::new(),
-            pairs: vec![Vec::new(); n],
+            pairs: vec![Vec::new(); n_groups],
+            wander: [WANDER_WEIGHT * options.scatter.powi(2), WANDER_WEIGHT],
             track: Track::default(),
         };
-        twin.curves = (0..n).map(|group| twin.fit_group(group, twin.far_around())).collect();
+        twin.curves = (0..n_groups).map(|group| twin.fit_group(group, twin.far_around())).collect();
         twin
     }
 
-    /// Says what the groups' losses are; the first ones known centre the curves.
-    pub fn centre(&mut self, loss_of: impl Fn(usize) -> Option<f64>) {
-        for (group, centre) in self.centres.iter_mut().enumerate() {
-            *centre = centre.or_else(|| loss_of(group).map(f64::ln));
+    /// Says what the terminals' log-losses are; the first ones known centre a group's curve.
+    pub fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
+        for (group, centre) in self.centres.iter_mut().enumerate().filter(|(_, c)| c.is_none()) {
+            let members = (0..self.groups.len()).filter(|&n| self.groups[n] == group);
+            let known: Vec<f64> = members.filter_map(&log_loss_of).collect();
+            if !known.is_empty() {
+                *centre = Some(known.iter().sum::<f64>() / known.len() as f64);
+            }
         }
     }
 
-    /// Success of a group at this loss.
+    /// Success of a terminal at this log-loss.
     #[inline]
-    pub fn predict(&self, group: usize, loss: f64) -> f64 {
-        logistic(self.logit(group, loss))
+    pub fn predict(&self, terminal: usize, log_loss: f64) -> f64 {
+        let (start, slope) = self.line(terminal);
+        logistic(start - slope * log_loss)
     }
 
-    /// Success over all groups, each weighted by its terminals.
+    /// The line of a terminal: its success is the logistic of the first less the second times its
+    /// log-loss.
     #[inline]
-    pub fn success(&self, losses: &[f64]) -> f64 {
-        let groups = self.shares.iter().zip(losses).enumerate();
-        groups.map(|(group, (share, loss))| share * self.predict(group, *loss)).sum()
+    pub fn line(&self, terminal: usize) -> (f64, f64) {
+        let group = self.groups[terminal];
+        let curve = &self.curves[group];
+        if let Some([log_loss, logit]) = self.anchors[terminal] {
+            return (logit + curve.slope * log_loss, curve.slope);
+        }
+        (curve.level + curve.slope * self.centres[group].unwrap_or(0.0), curve.slope)
     }
 
-    /// Standard deviation of the success over all groups.
-    pub fn success_sd(&self, losses: &[f64]) -> f64 {
-        let one = |(group, (share, loss)): (usize, (&f64, &f64))| {
-            let success = self.predict(group, *loss);
-            let own = share * success * (1.0 - success) * self.logit_sd(group, *loss);
-            own * own
+    /// Lets a terminal's curve, its slope aside, go through what was truly measured at this loss.
+    /// The group's curve counts as one episode, so that none of few is not never.
+    pub(super) fn anchor(&mut self, terminal: usize, log_loss: f64, count: SuccessCount) {
+        self.anchors[terminal] = None;
+        let prior = self.predict(terminal, log_loss).clamp(0.05, 0.95);
+        let success = (count.successes as f64 + prior) / (count.episodes as f64 + 1.0);
+        self.anchors[terminal] = Some([log_loss, (success / (1.0 - success)).ln()]);
+    }
+
+    /// Where the curves are anchored.
+    pub(super) fn anchors(&self) -> impl Iterator<Item = Option<[f64; 2]>> + '_ {
+        self.anchors.iter().copied()
+    }
+
+    /// Anchors the curves where they were.
+    pub(super) fn set_anchors(&mut self, anchors: Vec<Option<[f64; 2]>>) {
+        self.anchors = anchors;
+    }
+
+    /// The same line for the end of training, when the log-loss will have moved as the outlook says:
+    /// the expectation of a logistic over a normal law is nearly a flatter logistic.
+    pub fn line_ahead(&self, terminal: usize, outlook: Outlook) -> (f64, f64) {
+        let (start, slope) = self.line(terminal);
+        let flatter = (1.0 + std::f64::consts::FRAC_PI_8 * (slope * outlook.sd).powi(2)).sqrt();
+        ((start + slope * outlook.fall) / flatter, slope / flatter)
+    }
+
+    /// Success over all terminals.
+    pub fn success(&self, log_losses: &[f64]) -> f64 {
+        let all = log_losses.iter().enumerate().map(|(n, log_loss)| self.predict(n, *log_loss));
+        all.sum::<f64>() / log_losses.len() as f64
+    }
+
+    /// Success of a group.
+    pub fn group_success(&self, group: usize, log_losses: &[f64]) -> f64 {
+        self.mean(&self.curves[group], group, &self.members(group, log_losses)).success
+    }
+
+    /// Standard deviation of the success over all terminals.
+    pub fn success_sd(&self, log_losses: &[f64]) -> f64 {
+        let one = |group: usize| {
+            let members = self.members(group, log_losses);
+            let share = members.len() as f64 / log_losses.len() as f64;
+            (share * self.mean_sd(group, &members)).powi(2)
         };
-        self.shares.iter().zip(losses).enumerate().map(one).sum::<f64>().sqrt()
+        (0..self.curves.len()).map(one).sum::<f64>().sqrt()
     }
 
-    /// 90 % interval of a group's true success at this loss.
-    pub fn interval(&self, group: usize, loss: f64) -> (f64, f64) {
-        let (logit, reach) = (self.logit(group, loss), Z_90 * self.logit_sd(group, loss));
-        (logistic(logit - reach), logistic(logit + reach))
+    /// 90 % interval of a group's true success at these losses of all terminals.
+    pub fn interval(&self, group: usize, log_losses: &[f64]) -> (f64, f64) {
+        let (logit, sd) = self.logit(group, &self.members(group, log_losses));
+        (logistic(logit - Z_90 * sd), logistic(logit + Z_90 * sd))
     }
 
-    /// 90 % interval of the successes that so many episodes will show.
-    pub fn count_interval(&self, group: usize, loss: f64, episodes: u64) -> (u64, u64) {
-        let law = self.count_law(group, loss, episodes);
+    /// 90 % interval of the successes that so many episodes of a group will show.
+    pub fn count_interval(&self, group: usize, log_losses: &[f64], episodes: u64) -> (u64, u64) {
+        let law = self.count_law(group, log_losses, episodes);
         let (mut below, mut low, mut high) = (0.0, None, episodes);
         for (count, share) in law.iter().enumerate() {
             // Half of a count's own probability stands on either side of it.
@@ -167,20 +244,40 @@ impl TaskTwin {
         &self.pairs[group]
     }
 
-    /// Learns from a measurement of all groups at these losses.
-    pub fn calibrate(&mut self, losses: &[f64], counts: &[SuccessCount]) {
-        for (group, (&loss, &count)) in losses.iter().zip(counts).enumerate() {
+    /// Learns from a measurement of all groups at these log-losses of all terminals.
+    pub fn calibrate(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
+        self.wander(log_losses, counts);
+        for (group, &count) in counts.iter().enumerate() {
             let Some(rate) = count.rate() else { continue };
-            let (low, high) = self.count_interval(group, loss, count.episodes);
+            let (low, high) = self.count_interval(group, log_losses, count.episodes);
             let covered = (low..=high).contains(&count.successes);
-            self.track.add_covered(rate - self.predict(group, loss), covered);
+            self.track.add_covered(rate - self.group_success(group, log_losses), covered);
+            let log_losses = self.members(group, log_losses);
             let pairs = &mut self.pairs[group];
             if pairs.len() == MOST_PAIRS {
                 pairs.remove(0);
             }
-            pairs.push(Pair { loss, count });
+            pairs.push(Pair { log_losses, count });
         }
         self.refit();
+    }
+
+    /// Follows how far measurements lie from their curves.
+    fn wander(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
+        const KEEP: f64 = 0.8;
+        self.wander = self.wander.map(|sum| KEEP * sum);
+        for (group, count) in counts.iter().enumerate() {
+            let Some(rate) = count.rate() else { continue };
+            let success = self.group_success(group, log_losses);
+            let spread = success * (1.0 - success);
+            self.wander[0] += (rate - success).powi(2) - spread / count.episodes as f64;
+            self.wander[1] += spread * spread;
+        }
+    }
+
+    fn members(&self, group: usize, log_losses: &[f64]) -> Vec<f64> {
+        let all = self.groups.iter().zip(log_losses);
+        all.filter(|(g, _)| **g == group).map(|(_, log_loss)| *log_loss).collect()
     }
 
     /// Groups around all, all around the prior, in turns.
@@ -227,67 +324,93 @@ impl TaskTwin {
         }
     }
 
-    /// Most likely level and slope of a group, the slope not negative; Newton's method.
+    /// Most likely level and slope of a group, the slope not negative; Fisher scoring.
     fn fit_group(&self, group: usize, around: Around) -> Curve {
-        let (mut level, mut slope) = (around.level, around.slope.max(0.0));
-        let mut curvature = [0.0; 3];
+        let mut curve = Curve {
+            level: around.level,
+            slope: around.slope.max(0.0),
+            variance: [around.level_variance, 0.0, around.slope_variance],
+        };
+        let mut curvature = [1.0 / around.level_variance, 0.0, 1.0 / around.slope_variance];
         for _ in 0..40 {
             let (mut pull, mut slope_pull) = (
-                (around.level - level) / around.level_variance,
-                (around.slope - slope) / around.slope_variance,
+                (around.level - curve.level) / around.level_variance,
+                (around.slope - curve.slope) / around.slope_variance,
             );
             curvature = [1.0 / around.level_variance, 0.0, 1.0 / around.slope_variance];
             for (age, pair) in self.pairs[group].iter().rev().enumerate() {
-                let x = self.depth(group, pair.loss);
-                let success = logistic(level + slope * x);
+                let Mean { success, by_level, by_slope } =
+                    self.mean(&curve, group, &pair.log_losses);
                 let spread = (success * (1.0 - success)).max(1e-9);
                 let episodes = pair.count.episodes as f64;
                 // Scatter about the curve makes many episodes worth fewer.
                 let worth = 1.0 / (1.0 + episodes * spread * self.options.scatter.powi(2));
-                let weight = self.options.keep.powi(age as i32) * worth;
+                let weight = self.options.keep.powi(age as i32) * worth / spread;
                 let surplus = weight * (pair.count.successes as f64 - episodes * success);
-                pull += surplus;
-                slope_pull += surplus * x;
-                let bend = weight * episodes * spread;
-                curvature[0] += bend;
-                curvature[1] += bend * x;
-                curvature[2] += bend * x * x;
+                pull += surplus * by_level;
+                slope_pull += surplus * by_slope;
+                curvature[0] += weight * episodes * by_level * by_level;
+                curvature[1] += weight * episodes * by_level * by_slope;
+                curvature[2] += weight * episodes * by_slope * by_slope;
             }
-            let (step, slope_step) = newton(curvature, pull, slope_pull, slope);
+            let (step, slope_step) = newton(curvature, pull, slope_pull, curve.slope);
             // A long step is cut: far from the optimum the curve is flat.
-            level += step.clamp(-1.0, 1.0);
-            slope = (slope + slope_step.clamp(-1.0, 1.0)).max(0.0);
+            curve.level += step.clamp(-1.0, 1.0);
+            curve.slope = (curve.slope + slope_step.clamp(-1.0, 1.0)).max(0.0);
             if step.abs() + slope_step.abs() < 1e-10 {
                 break;
             }
         }
         let [a, b, c] = curvature;
         let determinant = a * c - b * b;
-        Curve { level, slope, variance: [c / determinant, -b / determinant, a / determinant] }
+        curve.variance = [c / determinant, -b / determinant, a / determinant];
+        curve
     }
 
-    /// How far a loss lies below the centre of the group's curve, in logarithms.
-    #[inline]
-    fn depth(&self, group: usize, loss: f64) -> f64 {
-        self.centres[group].unwrap_or(0.0) - loss.max(1e-300).ln()
+    /// Mean success of a group's terminals on a curve, and its derivatives.
+    fn mean(&self, curve: &Curve, group: usize, log_losses: &[f64]) -> Mean {
+        let centre = self.centres[group].unwrap_or(0.0);
+        let mut mean = Mean { success: 0.0, by_level: 0.0, by_slope: 0.0 };
+        for log_loss in log_losses {
+            // How far the loss lies below the centre of the curve.
+            let depth = centre - log_loss;
+            let success = logistic(curve.level + curve.slope * depth);
+            let bend = success * (1.0 - success);
+            mean.success += success;
+            mean.by_level += bend;
+            mean.by_slope += bend * depth;
+        }
+        let share = 1.0 / log_losses.len().max(1) as f64;
+        Mean {
+            success: mean.success * share,
+            by_level: mean.by_level * share,
+            by_slope: mean.by_slope * share,
+        }
     }
 
-    #[inline]
-    fn logit(&self, group: usize, loss: f64) -> f64 {
+    /// Standard deviation of a group's mean success.
+    fn mean_sd(&self, group: usize, members: &[f64]) -> f64 {
         let curve = &self.curves[group];
-        curve.level + curve.slope * self.depth(group, loss)
+        let Mean { success, by_level: x, by_slope: y } = self.mean(curve, group, members);
+        let [a, b, c] = curve.variance;
+        let least = self.options.scatter.powi(2);
+        let wander = (self.wander[0] / self.wander[1].max(1e-9)).clamp(least, 9.0);
+        let wander = wander * (success * (1.0 - success)).powi(2);
+        (a * x * x + 2.0 * b * x * y + c * y * y + wander).max(0.0).sqrt()
     }
 
-    fn logit_sd(&self, group: usize, loss: f64) -> f64 {
-        let ([a, b, c], x) = (self.curves[group].variance, self.depth(group, loss));
-        let scatter = self.options.scatter * self.options.scatter;
-        (a + 2.0 * b * x + c * x * x + scatter).max(0.0).sqrt()
+    /// Logit of a group's mean success, and its standard deviation.
+    fn logit(&self, group: usize, members: &[f64]) -> (f64, f64) {
+        let success = self.mean(&self.curves[group], group, members).success;
+        let success = success.clamp(1e-9, 1.0 - 1e-9);
+        let spread = success * (1.0 - success);
+        ((success / (1.0 - success)).ln(), self.mean_sd(group, members) / spread)
     }
 
     /// Probability of each number of successes.
-    fn count_law(&self, group: usize, loss: f64, episodes: u64) -> Vec<f64> {
+    fn count_law(&self, group: usize, log_losses: &[f64], episodes: u64) -> Vec<f64> {
         const NODES: usize = 15;
-        let (logit, sd) = (self.logit(group, loss), self.logit_sd(group, loss));
+        let (logit, sd) = self.logit(group, &self.members(group, log_losses));
         let mut law = vec![0.0; episodes as usize + 1];
         for node in 0..NODES {
             let z = normal::quantile((node as f64 + 0.5) / NODES as f64);
@@ -327,9 +450,11 @@ impl Persist for TaskTwin {
             [one.level, one.slope, a, b, c]
         };
         snapshot.put_f64("twin/task/curves", self.curves.iter().flat_map(curve).collect());
+        snapshot.put_f64("twin/task/wander", self.wander.to_vec());
         snapshot.put_f64("twin/task/track", self.track.to_array().to_vec());
         let pairs = || self.pairs.iter().flatten();
-        snapshot.put_f64("twin/task/losses", pairs().map(|pair| pair.loss).collect());
+        let log_losses = pairs().flat_map(|pair| pair.log_losses.iter().copied());
+        snapshot.put_f64("twin/task/log_losses", log_losses.collect());
         let counts = pairs().flat_map(|pair| [pair.count.successes, pair.count.episodes]);
         snapshot.put_u64("twin/task/counts", counts.collect());
         let lengths = self.pairs.iter().map(|pairs| pairs.len() as u64).collect();
@@ -344,16 +469,22 @@ impl Persist for TaskTwin {
         let curve =
             |&[level, slope, a, b, c]: &[f64; 5]| Curve { level, slope, variance: [a, b, c] };
         self.curves = curves.iter().map(curve).collect();
+        let wander = snapshot.f64("twin/task/wander", 2)?;
+        self.wander = [wander[0], wander[1]];
         self.track = Track::from_slice(snapshot.f64("twin/task/track", 4)?);
         let lengths = snapshot.u64("twin/task/lengths", n)?;
         let n_pairs = lengths.iter().sum::<u64>() as usize;
-        let losses = snapshot.f64("twin/task/losses", n_pairs)?;
         let counts = snapshot.u64("twin/task/counts", 2 * n_pairs)?.as_chunks::<2>().0;
-        let mut pairs = losses.iter().zip(counts).map(|(&loss, &[successes, episodes])| Pair {
-            loss,
-            count: SuccessCount { successes, episodes },
-        });
-        self.pairs = lengths.iter().map(|&n| pairs.by_ref().take(n as usize).collect()).collect();
+        let size = |group: usize| self.groups.iter().filter(|g| **g == group).count();
+        let n_log_losses = (0..n).map(|group| size(group) * lengths[group] as usize).sum();
+        let mut log_losses = snapshot.f64("twin/task/log_losses", n_log_losses)?.iter().copied();
+        let mut counts = counts.iter();
+        let mut pair = |group: usize| {
+            let &[successes, episodes] = counts.next()?;
+            let log_losses = log_losses.by_ref().take(size(group)).collect();
+            Some(Pair { log_losses, count: SuccessCount { successes, episodes } })
+        };
+        self.pairs = (0..n).map(|g| (0..lengths[g]).filter_map(|_| pair(g)).collect()).collect();
         Ok(())
     }
 }

@@ -1,11 +1,14 @@
-//! The training sub-twin: how much a round lowers the loss of each task group.
+//! The training sub-twin: how much a round lowers the loss of each terminal.
 //!
-//! In one round the logarithm of a group's loss falls by a rate that is linear in a few features
-//! of who takes part ([`Tally`]) and shrinks with a power of the loss itself. The weights are refitted every aggregation on
-//! a sliding window of reported losses, by ridge regression toward a prior, inside bounds. A
-//! terminal is compared only with itself, on the features summed up between its reports, so that
-//! it does not matter that terminals differ in the level of their losses. The level of each
-//! terminal is followed by a scalar Kalman filter between the reports.
+//! In one round the logarithm of a terminal's loss falls by a rate that is linear in a few features
+//! of who takes part ([`Tally`]). The unit is the terminal, not its task: measured, a terminal's
+//! own samples lower its loss, those of others hardly do or raise it (`docs/twin.md`). The weights
+//! are refitted every aggregation on a sliding window of reported losses, by ridge regression
+//! toward a prior, inside bounds. A terminal is compared only with itself, on the features summed
+//! up between its reports, so that it does not matter that terminals differ in the level of their
+//! losses. A terminal reports the loss of its own copy on compressed activations; that copy has moved
+//! toward its own data in every round since the last aggregation. Both parts are fitted too and
+//! taken off, since what is deployed is the mean of all copies, uncompressed. The level of each terminal is followed by a scalar Kalman filter between the reports.
 
 use std::collections::VecDeque;
 
@@ -14,27 +17,57 @@ use super::normal::Z_90;
 use super::track::Track;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
-/// Weights that all groups share; each group adds one of its own on its first feature.
-pub const N_SHARED: usize = 6;
+/// Weights that all terminals share; each task group adds one of its own on the first feature.
+pub const N_SHARED: usize = 9;
+
+/// Place of the weight that says how far a terminal's own copy is ahead.
+const LOCAL: usize = N_SHARED - 2;
+
+/// Place of the weight that says how much compression blurs a report.
+const BLUR: usize = N_SHARED - 1;
+
+/// A weight before any data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WeightPrior {
+    /// Its mean.
+    pub mean: f64,
+    /// Its standard deviation.
+    pub sd: f64,
+    /// The least it can be.
+    pub least: f64,
+}
+
+const fn weight(mean: f64, sd: f64, least: f64) -> WeightPrior {
+    WeightPrior { mean, sd, least }
+}
 
 /// Assumptions of the training sub-twin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingOptions {
-    /// Rate, at the first loss known, of a round in which only other groups' terminals take part.
-    pub any: f64,
-    /// What is added if only the group's own terminals take part.
-    pub own: f64,
-    /// The rate goes with this power of the loss relative to the first one known.
-    pub saturation: f64,
-    /// What the scatter of one minibatch takes from that rate: with n minibatches an n-th of it.
-    /// At a learning rate near the stable limit a step on one minibatch gains nothing.
-    pub scatter: f64,
-    /// Standard deviation of all weights before any data.
-    pub spread: f64,
-    /// Standard deviation between groups.
-    pub group_spread: f64,
+    /// Rate of a round whose samples are all the terminal's own.
+    pub own: WeightPrior,
+    /// Rate of a round whose samples are all those of others with the same task.
+    pub kin: WeightPrior,
+    /// Rate of any round: what all learn from all, less what is forgotten.
+    pub any: WeightPrior,
+    /// What a gradient larger than the mean adds to the first.
+    pub push: WeightPrior,
+    /// What the scatter of one minibatch takes from the rate; n minibatches take an n-th of it.
+    pub scatter: WeightPrior,
+    /// What compression to a tenth takes from the rate.
+    pub noise: WeightPrior,
+    /// What a cut after the last layer adds, against one in the middle.
+    pub depth: WeightPrior,
+    /// By how much each round since the last aggregation lowers the loss of a terminal's own copy
+    /// below that of the mean of all.
+    pub local: WeightPrior,
+    /// By how much compression to a tenth raises the loss that is reported, though not that of the
+    /// policy when it is deployed uncompressed.
+    pub blur: WeightPrior,
+    /// Standard deviation of the first between task groups.
+    pub group_sd: f64,
     /// A round lowers the logarithm of a loss by no more than this, and raises it by no more than a
-    /// tenth of it.
+    /// fifth of it.
     pub most: f64,
     /// Rounds of the sliding window.
     pub window: u64,
@@ -49,18 +82,38 @@ pub struct TrainingOptions {
 impl Default for TrainingOptions {
     fn default() -> Self {
         Self {
-            any: 0.015,
-            own: 0.005,
-            saturation: 1.5,
-            scatter: 0.02,
-            spread: 0.015,
-            group_spread: 0.003,
-            most: 0.1,
+            own: weight(0.2, 0.1, 0.0),
+            kin: weight(0.02, 0.03, -0.1),
+            any: weight(-0.003, 0.002, -0.1),
+            push: weight(0.0, 0.05, 0.0),
+            scatter: weight(0.005, 0.003, 0.0),
+            noise: weight(0.002, 0.002, 0.0),
+            depth: weight(-0.02, 0.005, -0.1),
+            local: weight(0.05, 0.03, 0.0),
+            blur: weight(0.5, 0.2, 0.0),
+            group_sd: 0.1,
+            most: 0.5,
             window: 200,
             memory: 60.0,
-            minibatch: 0.2,
+            minibatch: 0.25,
             drift: 0.02,
         }
+    }
+}
+
+impl TrainingOptions {
+    fn shared(&self) -> [WeightPrior; N_SHARED] {
+        [
+            self.own,
+            self.kin,
+            self.any,
+            self.push,
+            self.scatter,
+            self.noise,
+            self.depth,
+            self.local,
+            self.blur,
+        ]
     }
 }
 
@@ -72,12 +125,17 @@ pub struct Tally {
     depth: f64,
     n: f64,
     own: Vec<f64>,
+    /// Compression noise of each terminal's own messages.
+    blur: Vec<f64>,
     push: Vec<f64>,
+    of_group: Vec<f64>,
 }
 
 /// One terminal that takes part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
+    /// The terminal.
+    pub terminal: usize,
     /// Its task group.
     pub group: usize,
     /// Samples of its minibatch.
@@ -91,9 +149,15 @@ pub struct Part {
 }
 
 impl Tally {
-    /// Nobody, in this many groups.
-    pub fn new(n_groups: usize) -> Self {
-        Self { own: vec![0.0; n_groups], push: vec![0.0; n_groups], ..Self::default() }
+    /// Nobody of this many terminals in this many groups.
+    pub fn new(n_terminals: usize, n_groups: usize) -> Self {
+        Self {
+            own: vec![0.0; n_terminals],
+            blur: vec![0.0; n_terminals],
+            push: vec![0.0; n_terminals],
+            of_group: vec![0.0; n_groups],
+            ..Self::default()
+        }
     }
 
     /// Forgets everybody.
@@ -101,6 +165,7 @@ impl Tally {
         (self.samples, self.noise, self.depth, self.n) = (0.0, 0.0, 0.0, 0.0);
         self.own.fill(0.0);
         self.push.fill(0.0);
+        self.of_group.fill(0.0);
     }
 
     /// Counts one terminal.
@@ -108,28 +173,37 @@ impl Tally {
     pub fn add(&mut self, part: &Part) {
         self.samples += part.samples;
         self.n += 1.0;
-        self.noise += part.samples * compression_noise(part.compression);
+        let noise = compression_noise(part.compression);
+        self.noise += part.samples * noise;
+        self.blur[part.terminal] = noise;
         self.depth += part.samples * (part.depth - 0.5);
-        self.own[part.group] += part.samples;
-        self.push[part.group] += part.samples * part.push;
+        self.own[part.terminal] += part.samples;
+        self.push[part.terminal] += part.samples * part.push;
+        self.of_group[part.group] += part.samples;
     }
 
-    /// What the rate of a group is linear in: share of its own samples, that anybody takes part,
-    /// excess push of its own gradients, scatter of a small round, compression noise, depth.
+    /// What the rate of a terminal is linear in, in the order of [`TrainingOptions`]: shares of the
+    /// samples that are its own and its kin's, that anybody takes part, excess push of its own
+    /// gradient, scatter of a small round, compression noise, depth.
     #[inline]
-    pub fn features(&self, group: usize) -> [f64; N_SHARED] {
+    pub fn features(&self, terminal: usize, group: usize) -> [f64; N_SHARED] {
         if self.samples <= 0.0 {
             return [0.0; N_SHARED];
         }
         let share = 1.0 / self.samples;
-        let own = self.own[group] * share;
-        [own, 1.0, self.push[group] * share, -1.0 / self.n, -self.noise * share, self.depth * share]
+        let own = self.own[terminal] * share;
+        let kin = self.of_group[group] * share - own;
+        let push = self.push[terminal] * share;
+        let (scatter, noise, depth) = (-1.0 / self.n, -self.noise * share, self.depth * share);
+        // What only reports show is no matter of what is deployed.
+        let (local, blur) = (0.0, 0.0);
+        [own, kin, 1.0, push, scatter, noise, depth, local, blur]
     }
 }
 
 /// Variance that compression adds to what is sent, 1 at a tenth of the bits of an f32. Stochastic
 /// rounding halves its step with every bit.
-fn compression_noise(q: f64) -> f64 {
+pub(super) fn compression_noise(q: f64) -> f64 {
     const BITS: f64 = 32.0;
     (2.0 * BITS * (q - 0.9)).exp2().min(16.0)
 }
@@ -160,8 +234,8 @@ pub struct TrainingTwin {
     covariance: Vec<f64>,
     minibatch_variance: f64,
     levels: Vec<Option<Level>>,
-    /// First loss known of each group.
-    starts: Vec<Option<f64>>,
+    /// Rounds that each terminal has trained since the last aggregation.
+    since: Vec<f64>,
     sums: Vec<[f64; N_SHARED]>,
     reports: VecDeque<Report>,
     track: Track,
@@ -176,18 +250,18 @@ impl TrainingTwin {
             covariance: Vec::new(),
             minibatch_variance: options.minibatch * options.minibatch,
             levels: vec![None; groups.len()],
-            starts: vec![None; n_groups],
-            sums: vec![[0.0; N_SHARED]; n_groups],
+            since: vec![0.0; groups.len()],
+            sums: vec![[0.0; N_SHARED]; groups.len()],
             reports: VecDeque::new(),
             track: Track::default(),
             options,
             groups,
         };
-        twin.weights = twin.prior_weights();
-        let n = twin.weights.len();
+        let n = N_SHARED + n_groups;
+        twin.weights = (0..n).map(|i| twin.prior(i).mean).collect();
         twin.covariance = vec![0.0; n * n];
         for i in 0..n {
-            twin.covariance[i * n + i] = twin.prior_variance(i);
+            twin.covariance[i * n + i] = twin.prior(i).sd.powi(2);
         }
         twin
     }
@@ -197,98 +271,154 @@ impl TrainingTwin {
         &self.weights
     }
 
+    /// The weight of a group's terminals on their own samples: they never hurt.
+    #[inline]
+    pub fn own_weight(&self, group: usize) -> f64 {
+        (self.weights[0] + self.weights[N_SHARED + group]).max(0.0)
+    }
+
+    /// A rate lies between these.
+    pub fn bounds(&self) -> (f64, f64) {
+        (-0.2 * self.options.most, self.options.most)
+    }
+
     /// Errors of the logarithm of a reported loss, each predicted since the terminal's last report.
     pub fn track(&self) -> &Track {
         &self.track
     }
 
-    /// By how much the logarithm of a group's loss falls in a round that finds it at `loss`.
+    /// By how much the logarithm of a terminal's loss falls in a round.
     #[inline]
-    pub fn predict(&self, tally: &Tally, group: usize, loss: f64) -> f64 {
-        let features = tally.features(group);
-        // Its own terminals never help a group less than those of others.
-        let own = (self.weights[0] + self.weights[N_SHARED + group]).max(0.0) * features[0];
+    pub fn predict(&self, tally: &Tally, terminal: usize) -> f64 {
+        let group = self.groups[terminal];
+        let features = tally.features(terminal, group);
+        let own = self.own_weight(group) * features[0];
         let rest = self.weights[1..N_SHARED].iter().zip(&features[1..]);
         let rate = own + rest.map(|(weight, feature)| weight * feature).sum::<f64>();
-        let rate = rate * self.saturation(group, loss);
-        rate.clamp(-0.1 * self.options.most, self.options.most)
+        let (least, most) = self.bounds();
+        rate.clamp(least, most)
     }
 
     /// Standard deviation of that.
-    pub fn rate_sd(&self, tally: &Tally, group: usize, loss: f64) -> f64 {
+    pub fn rate_sd(&self, tally: &Tally, terminal: usize) -> f64 {
         let n = self.weights.len();
-        let features = tally.features(group);
+        let group = self.groups[terminal];
+        let features = tally.features(terminal, group);
         let own = (N_SHARED + group, features[0]);
         let entries = || features.iter().copied().enumerate().chain([own]);
         let row = |i: usize| entries().map(|(j, x)| self.covariance[i * n + j] * x).sum::<f64>();
         let variance = entries().map(|(i, x)| x * row(i)).sum::<f64>();
-        variance.max(0.0).sqrt() * self.saturation(group, loss)
+        variance.max(0.0).sqrt()
     }
 
-    /// How much of the first rate is left at this loss.
+    /// Logarithm of the loss of a terminal that was heard of.
+    pub fn known_log_loss(&self, terminal: usize) -> Option<f64> {
+        self.levels[terminal].map(|level| level.mean)
+    }
+
+    /// Logarithm of the loss of a terminal now; if it was never heard of, the mean of its group;
+    /// failing that of all; failing that none.
+    pub fn log_loss(&self, terminal: usize) -> Option<f64> {
+        if let Some(level) = self.levels[terminal] {
+            return Some(level.mean);
+        }
+        self.group_log_loss(self.groups[terminal]).or_else(|| self.mean_level(|_| true))
+    }
+
+    /// Mean over the terminals of a group that were heard of.
+    pub fn group_log_loss(&self, group: usize) -> Option<f64> {
+        self.mean_level(|n| self.groups[n] == group)
+    }
+
+    /// Logarithm of the loss of every terminal now; `fallback` is a loss for where nothing is known.
+    pub fn log_losses(&self, fallback: Option<f64>) -> Vec<f64> {
+        let known = fallback.filter(|loss| loss.is_finite() && *loss > 0.0).map_or(0.0, f64::ln);
+        (0..self.groups.len()).map(|n| self.log_loss(n).unwrap_or(known)).collect()
+    }
+
+    /// Variance of the logarithm of the loss of every terminal; of those never heard of, as much as
+    /// the known levels differ.
+    pub fn variances(&self) -> Vec<f64> {
+        let known = || self.levels.iter().flatten().map(|level| level.mean);
+        let n = known().count().max(1) as f64;
+        let mean = known().sum::<f64>() / n;
+        let spread = known().map(|level| (level - mean).powi(2)).sum::<f64>() / n;
+        let unheard = spread + self.minibatch_variance;
+        self.levels.iter().map(|level| level.map_or(unheard, |level| level.variance)).collect()
+    }
+
+    /// What a level's variance becomes in a round: a report narrows it, time widens it.
     #[inline]
-    fn saturation(&self, group: usize, loss: f64) -> f64 {
-        let share = self.starts[group].map_or(1.0, |start| loss / start);
-        share.clamp(0.0, 2.0).powf(self.options.saturation)
+    pub fn next_variance(&self, variance: f64, reports: bool) -> f64 {
+        let noise = self.minibatch_variance;
+        let left = if reports { variance * noise / (variance + noise) } else { variance };
+        left + self.options.drift * self.options.drift
     }
 
-    /// The loss of a group now: the mean of its terminals that were ever heard of; failing them
-    /// of all; failing those none.
-    pub fn loss(&self, group: usize) -> Option<f64> {
-        self.mean_loss(|n| self.groups[n] == group).or_else(|| self.mean_loss(|_| true))
+    /// Variance of the logarithm of a minibatch's loss, and of the drift of a level in a round.
+    pub fn noise(&self) -> (f64, f64) {
+        (self.minibatch_variance, self.options.drift * self.options.drift)
     }
 
-    /// 90 % interval of the loss that a terminal will report if it takes part now.
-    pub fn loss_interval(&self, n: usize) -> Option<(f64, f64)> {
+    /// 90 % interval of the loss that a terminal will report if it takes part now at this compression.
+    pub fn loss_interval(&self, n: usize, compression: f64) -> Option<(f64, f64)> {
         let level = self.levels[n]?;
         let reach = Z_90 * (level.variance + self.minibatch_variance).sqrt();
-        Some(((level.mean - reach).exp(), (level.mean + reach).exp()))
+        let blur = self.weights[BLUR] * compression_noise(compression);
+        let middle = level.mean - self.ahead(n) + blur;
+        Some(((middle - reach).exp(), (middle + reach).exp()))
     }
 
-    fn mean_loss(&self, counts: impl Fn(usize) -> bool) -> Option<f64> {
+    fn mean_level(&self, counts: impl Fn(usize) -> bool) -> Option<f64> {
         let known = self.levels.iter().enumerate().filter(|(n, _)| counts(*n));
         let (sum, n) = known
-            .filter_map(|(_, level)| level.map(|level| level.mean.exp()))
-            .fold((0.0, 0.0), |(sum, n), loss| (sum + loss, n + 1.0));
+            .filter_map(|(_, level)| level.map(|level| level.mean))
+            .fold((0.0, 0.0), |(sum, n), level| (sum + level, n + 1.0));
         (n > 0.0).then(|| sum / n)
     }
 
+    /// How far a terminal's own copy is ahead of what is deployed, in logarithms of the loss.
+    fn ahead(&self, n: usize) -> f64 {
+        self.weights[LOCAL] * self.since[n]
+    }
+
     /// Takes in the losses reported in a round, then moves all levels by what the round did.
-    pub fn follow(&mut self, round: u64, losses: &[Option<f64>], tally: &Tally) {
+    pub fn follow(&mut self, round: u64, losses: &[Option<f64>], tally: &Tally, aggregates: bool) {
         for (n, loss) in losses.iter().enumerate() {
             if let Some(loss) = loss.filter(|loss| loss.is_finite() && *loss > 0.0) {
-                self.hear(round, n, loss.ln());
+                self.hear(round, n, loss.ln(), tally.blur[n]);
             }
         }
         while self.reports.front().is_some_and(|one| one.round + self.options.window < round) {
             self.reports.pop_front();
         }
-        for group in 0..self.n_groups {
-            let Some(loss) = self.loss(group) else { continue };
-            self.starts[group].get_or_insert(loss);
-            let (features, left) = (tally.features(group), self.saturation(group, loss));
-            self.sums[group].iter_mut().zip(features).for_each(|(sum, f)| *sum += left * f);
-            let rate = self.predict(tally, group, loss);
-            let sd = self.rate_sd(tally, group, loss);
+        for n in 0..self.groups.len() {
+            let features = tally.features(n, self.groups[n]);
+            self.sums[n].iter_mut().zip(features).for_each(|(sum, f)| *sum += f);
+            let (rate, sd) = (self.predict(tally, n), self.rate_sd(tally, n));
             let drift = self.options.drift * self.options.drift + sd * sd;
-            let members = self.levels.iter_mut().zip(&self.groups).filter(|(_, g)| **g == group);
-            for level in members.filter_map(|(level, _)| level.as_mut()) {
+            if let Some(level) = &mut self.levels[n] {
                 level.mean -= rate;
                 level.variance += drift;
             }
+            let trained = if tally.own[n] > 0.0 { 1.0 } else { 0.0 };
+            self.since[n] = if aggregates { 0.0 } else { self.since[n] + trained };
         }
     }
 
-    fn hear(&mut self, round: u64, terminal: usize, log_loss: f64) {
-        let features = self.sums[self.groups[terminal]];
+    fn hear(&mut self, round: u64, terminal: usize, log_loss: f64, blur: f64) {
+        let mut features = self.sums[terminal];
+        features[LOCAL] = self.since[terminal];
+        features[BLUR] = -blur;
+        let deployed = log_loss + self.ahead(terminal) - self.weights[BLUR] * blur;
         self.reports.push_back(Report { round, terminal, log_loss, features });
         let Some(level) = &mut self.levels[terminal] else {
             let variance = self.minibatch_variance;
-            self.levels[terminal] = Some(Level { mean: log_loss, variance });
+            self.levels[terminal] = Some(Level { mean: deployed, variance });
             return;
         };
         const MEMORY: f64 = 0.01;
-        let innovation = log_loss - level.mean;
+        let innovation = deployed - level.mean;
         let variance = level.variance + self.minibatch_variance;
         self.track.add(innovation, variance.sqrt());
         let gain = level.variance / variance;
@@ -301,17 +431,31 @@ impl TrainingTwin {
         self.minibatch_variance = self.minibatch_variance.max(1e-6);
     }
 
+    /// True losses of what is deployed, before a round: they are the levels, and the law is fitted
+    /// to them.
+    pub(super) fn be_told(&mut self, round: u64, losses: &[f64]) {
+        // They are told again before every round, so silence raises no doubt, and no copy runs
+        // ahead of what they say.
+        self.options.drift = 0.0;
+        self.since.fill(0.0);
+        for (n, loss) in losses.iter().enumerate().filter(|(_, loss)| **loss > 0.0) {
+            self.hear(round, n, loss.ln(), 0.0);
+            self.levels[n] = Some(Level { mean: loss.ln(), variance: super::truth::CERTAIN });
+        }
+    }
+
     /// Refits the law on the window.
     pub fn calibrate(&mut self) {
         let n = self.weights.len();
-        let prior = self.prior_weights();
         let (mut curvature, mut pull) = (vec![0.0; n * n], vec![0.0; n]);
         for i in 0..n {
-            curvature[i * n + i] = 1.0 / self.prior_variance(i);
-            pull[i] = prior[i] / self.prior_variance(i);
+            let prior = self.prior(i);
+            curvature[i * n + i] = prior.sd.powi(-2);
+            pull[i] = prior.mean * prior.sd.powi(-2);
         }
         self.add_window(&mut curvature, &mut pull);
-        let bounds: Vec<(f64, f64)> = (0..n).map(|i| self.bounds(i)).collect();
+        let bounds: Vec<(f64, f64)> =
+            (0..n).map(|i| (self.prior(i).least, self.options.most)).collect();
         bounded_minimum(&curvature, &pull, &bounds, &mut self.weights);
         self.covariance = inverse(&curvature, n);
     }
@@ -345,29 +489,9 @@ impl TrainingTwin {
         }
     }
 
-    fn prior_weights(&self) -> Vec<f64> {
-        let mut weights = vec![0.0; N_SHARED + self.n_groups];
-        (weights[0], weights[1]) = (self.options.own, self.options.any);
-        weights[3] = self.options.scatter;
-        weights
-    }
-
-    fn prior_variance(&self, i: usize) -> f64 {
-        let sd = match i {
-            0 | 1 => self.options.spread,
-            2..N_SHARED => 0.3 * self.options.spread,
-            _ => self.options.group_spread,
-        };
-        sd * sd
-    }
-
-    /// Taking part never hurts; pushing harder, more terminals and finer values never hurt.
-    fn bounds(&self, i: usize) -> (f64, f64) {
-        let most = self.options.most;
-        match i {
-            0..5 => (0.0, most),
-            _ => (-most, most),
-        }
+    fn prior(&self, i: usize) -> WeightPrior {
+        let between = weight(0.0, self.options.group_sd, -self.options.most);
+        self.options.shared().get(i).copied().unwrap_or(between)
     }
 }
 
@@ -382,9 +506,8 @@ impl Persist for TrainingTwin {
         snapshot.put_f64("twin/training/track", vec![self.minibatch_variance, a, b, c, d]);
         let level = |one: &Option<Level>| one.map_or([f64::NAN; 2], |l| [l.mean, l.variance]);
         snapshot.put_f64("twin/training/levels", self.levels.iter().flat_map(level).collect());
-        let starts = self.starts.iter().map(|start| start.unwrap_or(f64::NAN)).collect();
-        snapshot.put_f64("twin/training/starts", starts);
         snapshot.put_f64("twin/training/sums", self.sums.concat());
+        snapshot.put_f64("twin/training/since", self.since.clone());
         let numbers =
             self.reports.iter().flat_map(|one| std::iter::once(one.log_loss).chain(one.features));
         snapshot.put_f64("twin/training/reports", numbers.collect());
@@ -403,10 +526,9 @@ impl Persist for TrainingTwin {
         let level =
             |&[mean, variance]: &[f64; 2]| (!mean.is_nan()).then_some(Level { mean, variance });
         self.levels = levels.as_chunks::<2>().0.iter().map(level).collect();
-        let starts = snapshot.f64("twin/training/starts", self.n_groups)?;
-        self.starts = starts.iter().map(|s| (!s.is_nan()).then_some(*s)).collect();
-        let sums = snapshot.f64("twin/training/sums", N_SHARED * self.n_groups)?;
+        let sums = snapshot.f64("twin/training/sums", N_SHARED * self.groups.len())?;
         self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
+        self.since = snapshot.f64("twin/training/since", self.groups.len())?.to_vec();
         let n_reports = snapshot.len_of("twin/training/whose") / 2;
         let numbers = snapshot.f64("twin/training/reports", KEPT * n_reports)?;
         let whose = snapshot.u64("twin/training/whose", 2 * n_reports)?;

@@ -33,6 +33,24 @@ impl Channel {
         }
     }
 
+    /// Fading powers of this many rounds, the given one first, which must be the current one.
+    pub fn fading_powers_ahead(&self, round: u64, rounds: usize) -> Vec<Vec<f64>> {
+        match self {
+            Self::Drawn { fading, .. } => {
+                let mut fading = fading.clone();
+                let mut next = || {
+                    let powers = fading.values().iter().map(|value| value.power()).collect();
+                    fading.advance();
+                    powers
+                };
+                (0..rounds).map(|_| next()).collect()
+            }
+            Self::Recorded(trace) => {
+                (0..rounds as u64).map(|k| trace.fading_powers(round + k).to_vec()).collect()
+            }
+        }
+    }
+
     /// Moves on to the next round.
     pub fn advance(&mut self) {
         if let Self::Drawn { fading, .. } = self {

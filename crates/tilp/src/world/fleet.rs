@@ -78,6 +78,22 @@ impl Fleet {
         self.measure(EpisodeSet::Final, 0, self.schedule.final_episodes, model, policy)
     }
 
+    /// Success per terminal on episodes of the truth, before a round that a calibration precedes
+    /// and before the first. Every time has episodes of its own.
+    pub fn true_success(
+        &self,
+        round: u64,
+        episodes: usize,
+        model: &Weights,
+        policy: &Policy,
+    ) -> Option<Vec<SuccessCount>> {
+        let done = round - 1;
+        done.is_multiple_of(self.schedule.calibrate_every).then(|| {
+            let first = done / self.schedule.calibrate_every * episodes as u64;
+            self.measure(EpisodeSet::Truth, first, episodes, model, policy)
+        })
+    }
+
     /// Success per task out of success per terminal.
     pub fn by_task(&self, by_terminal: &[SuccessCount]) -> Vec<SuccessCount> {
         let mut by_task = vec![SuccessCount::default(); Family::ALL.len()];

@@ -1,11 +1,12 @@
 //! The physical system: true channel, true hardware, real tensors, real robots.
 //!
 //! Nothing in here is visible to a method except through what [`World::observe`] and the outcome
-//! of [`World::execute`] show.
+//! of [`World::execute`] show. What [`World::reveal`] tells reaches the reference `oracle` alone.
 
 mod channel;
 mod fleet;
 mod radio;
+mod reveal;
 mod truth;
 
 pub use channel::Channel;
@@ -17,8 +18,8 @@ use rand_distr::{Distribution, LogNormal};
 
 use crate::rng::Seed;
 use crate::round::{
-    Executed, Feasible, Ledger, Observation, Outcome, SuccessCount, TerminalLedger,
-    TerminalOutcome, TerminalView, Violation, World,
+    Executed, Feasible, Ledger, Observation, Outcome, Question, SuccessCount, TerminalLedger,
+    TerminalOutcome, TerminalView, Truth, Violation, World,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::engine::{self, Copies, Engine, Participant};
@@ -298,6 +299,10 @@ impl World for Cell {
         self.evaluate(&mut executed);
         self.remember(plan, &executed);
         executed
+    }
+
+    fn reveal(&self, question: &Question) -> Truth {
+        self.truth(question)
     }
 }
 

@@ -13,14 +13,14 @@ use crate::units::Seconds;
 
 /// A decision together with how it is to be trained.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct Proposal {
     /// The decision.
     pub decision: Decision,
     /// How it is to be trained.
     pub conduct: Conduct,
 }
 
-impl Plan {
+impl Proposal {
     /// A decision trained as the rule says.
     pub fn plain(decision: Decision) -> Self {
         Self { decision, conduct: Conduct::default() }
@@ -33,7 +33,7 @@ impl Plan {
 /// [`Planner::learn`] says which plan was executed. So planning changes nothing that counts.
 pub trait Planner: Persist {
     /// The plan for the round seen, among these terminals only, which are at least one.
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan;
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal;
     /// Learns from what was observed of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &Feasible, _outcome: &Outcome) {}
 }
@@ -56,7 +56,7 @@ impl Published {
     /// Whoever is predicted late is left out, and the method plans again among the others. Where
     /// all are late together, as after equal finishing time, as few as possible are left out, the
     /// worst first. If nobody is left, the terminal that would be done first is tried alone.
-    fn guarded(&mut self, seen: &Observation, margin: f64) -> Plan {
+    fn guarded(&mut self, seen: &Observation, margin: f64) -> Proposal {
         let all: Vec<usize> = (0..seen.terminals.len()).collect();
         let usable = |n: &usize| self.setup.fits(seen, *n) && !self.setup.dead(seen, *n);
         let mut among: Vec<usize> = all.iter().copied().filter(usable).collect();
@@ -89,7 +89,7 @@ impl Published {
 
     /// The plan for most terminals of which nobody is late, those that do best at an even share
     /// first.
-    fn largest(&mut self, seen: &Observation, among: &[usize], margin: f64) -> Option<Plan> {
+    fn largest(&mut self, seen: &Observation, among: &[usize], margin: f64) -> Option<Proposal> {
         let delay = |n: usize| self.setup.even_delay(seen, n, among.len());
         let mut order: Vec<(f64, usize)> = among.iter().map(|&n| (delay(n), n)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -110,7 +110,7 @@ impl Published {
     }
 
     /// The scheduled terminals that are predicted to miss the deadline or their memory.
-    fn late(&self, seen: &Observation, plan: &Plan, margin: f64) -> Vec<usize> {
+    fn late(&self, seen: &Observation, plan: &Proposal, margin: f64) -> Vec<usize> {
         let limits = &self.setup.problem.limits;
         let feasible = limits.project(plan.decision.clone()).conducted(plan.conduct.clone());
         let latest = limits.deadline * margin;

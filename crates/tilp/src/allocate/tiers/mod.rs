@@ -8,7 +8,7 @@ mod solver;
 use estimate::Estimate;
 use solver::{Instance, solve};
 
-use super::published::{Plan, Planner, Setup};
+use super::published::{Planner, Proposal, Setup};
 use crate::round::{Conduct, Feasible, Observation, Outcome, Tiers};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::Bits;
@@ -156,7 +156,7 @@ impl Persist for TierPlanner {
 }
 
 impl Planner for TierPlanner {
-    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Plan {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
         let alive: Vec<usize> =
             among.iter().copied().filter(|&n| !self.setup.dead(seen, n)).collect();
         let serve = if alive.is_empty() { among.to_vec() } else { alive };
@@ -174,7 +174,7 @@ impl Planner for TierPlanner {
             || among.iter().all(|&n| self.setup.dead(seen, n))
             || serve.iter().any(|&n| !self.setup.fits(seen, n));
         let tiers = Some(course.tiers(age));
-        Plan { decision, conduct: Conduct { order: Vec::new(), tiers } }
+        Proposal { decision, conduct: Conduct { order: Vec::new(), tiers } }
     }
 
     fn learn(&mut self, _seen: &Observation, plan: &Feasible, outcome: &Outcome) {

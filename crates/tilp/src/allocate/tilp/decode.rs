@@ -1,119 +1,127 @@
 //! From the numbers of a candidate to a decision.
 
-use crate::cost::{Accounting, Profile};
+use crate::lanes::{LANES, Lanes, exp2, vectorised};
 use crate::round::{Limits, TerminalDecision};
 use crate::search::sample::{Cell, Choice};
-use crate::twin::{Nominal, TwinState};
-use crate::units::Gain;
-use crate::units::{Bytes, Hertz, Watts};
-use crate::wireless::{RateModel, rate};
+use crate::twin::{Field, Futures, Moves, compression_at, compression_level};
+use crate::units::{Hertz, Watts};
 
 /// Turns choices into decisions.
 ///
 /// With repair, the cut is the deepest up to the chosen one that fits the memory, and the band is
-/// shared among the scheduled in proportion to what each needs (bits over spectral efficiency),
-/// the sampled number only shifting that share. Without it everything is as sampled: the paper's
-/// plain sampling.
+/// shared among the scheduled in proportion to the time that each would need on a tenth of it, the
+/// sampled number only shifting that share: nobody has to find out by sampling that fifty shares
+/// must add up to one. Without it everything is as sampled: the paper's plain sampling.
 pub(super) struct Decoder {
     limits: Limits,
-    profile: Profile,
-    accounting: Accounting,
-    rate_model: RateModel,
-    noise_w_per_hz: Vec<f64>,
-    aggregate_every: u64,
     repair: bool,
 }
 
+/// By how much the sampled number can shift a share: e^2 up or down, in powers of two.
+const REACH: f32 = 4.0 * std::f32::consts::LOG2_E;
+
 impl Decoder {
-    pub fn new(nominal: &Nominal, repair: bool) -> Self {
-        Self {
-            limits: nominal.limits.clone(),
-            profile: nominal.profile.clone(),
-            accounting: nominal.accounting,
-            rate_model: nominal.rate_model,
-            noise_w_per_hz: nominal.hardware.iter().map(|one| one.noise_w_per_hz).collect(),
-            aggregate_every: nominal.aggregate_every,
-            repair,
-        }
+    pub fn new(limits: Limits, repair: bool) -> Self {
+        Self { limits, repair }
     }
 
-    /// The decision of one candidate of a group.
-    pub fn decode_lane(
-        &self,
-        state: &TwinState,
-        cells: &[Cell],
-        lane: usize,
-        actions: &mut Vec<TerminalDecision>,
-    ) {
-        self.decode(state, |n| cells[n].choice(lane), actions);
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
-    /// The decision behind the choices.
+    /// What sixteen candidates would have everybody do in one step.
     pub fn decode(
         &self,
-        state: &TwinState,
-        choice: impl Fn(usize) -> Choice,
-        actions: &mut Vec<TerminalDecision>,
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        cells: &[Cell],
+        moves: &mut [Moves],
     ) {
-        let n_terminals = state.gain.len();
-        actions.clear();
-        let mut total = 0.0;
-        let mut n_owing = 0;
-        let aggregates = state.round.is_multiple_of(self.aggregate_every);
-        for n in 0..n_terminals {
-            let choice = choice(n);
-            let one = self.terminal(state, n, &choice, aggregates);
-            total += one.bandwidth.0;
-            n_owing += usize::from(aggregates && !one.scheduled && state.owed[n] > 0);
-            actions.push(one);
+        let deepest = self.limits.cuts.len() - 1;
+        let deepest = |n: usize| if self.repair { field.deepest_fitting(n) } else { deepest };
+        let most = [self.limits.bandwidth.0 as f32, self.limits.power.0 as f32];
+        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+            scale(cell, most, deepest(n) as f32, one);
         }
-        if self.repair && total > 0.0 {
-            // Whoever owes a copy and is not scheduled holds one N-th of the band.
-            let share = 1.0 - n_owing as f64 / n_terminals as f64;
-            let scale = self.limits.bandwidth.0 * share / total;
-            actions.iter_mut().for_each(|one| one.bandwidth.0 *= scale);
+        field.jobs(futures, step, moves);
+        if self.repair {
+            let typical = 0.1 * self.limits.bandwidth.0 as f32;
+            share(field, futures, step, cells, typical, moves);
         }
     }
 
-    fn terminal(
-        &self,
-        state: &TwinState,
-        n: usize,
-        choice: &Choice,
-        aggregates: bool,
-    ) -> TerminalDecision {
-        let [share, power, compression] = choice.reals.map(f64::from);
-        let asked = self.limits.cuts[choice.category.min(self.limits.cuts.len() - 1)];
-        let cut = if self.repair { self.fitting(asked, state.memory[n]) } else { asked };
-        let mut one = TerminalDecision {
-            scheduled: choice.flag,
-            bandwidth: Hertz(0.0),
-            power: Watts(0.0),
-            cut,
-            compression: self.limits.compression * compression,
-        };
-        if !choice.flag {
-            return one;
+    /// The decision for the round at hand behind the choices.
+    pub fn decide(&self, field: &Field, choices: &[Choice]) -> Vec<TerminalDecision> {
+        let mut cells = vec![Cell::ZERO; choices.len()];
+        cells.iter_mut().zip(choices).for_each(|(cell, choice)| cell.set(0, choice));
+        let mut moves = vec![Moves::ZERO; choices.len()];
+        self.decode(field, field.start(), 0, &cells, &mut moves);
+        let mut decision: Vec<TerminalDecision> =
+            moves.iter().map(|one| self.terminal(one, 0)).collect();
+        if self.repair {
+            // Shares in single precision may add up to a little more than the band.
+            const WITHIN: f64 = 1.0 - 1e-6;
+            decision.iter_mut().for_each(|one| one.bandwidth.0 *= WITHIN);
         }
-        one.power = self.limits.power * power;
-        one.bandwidth = if self.repair {
-            let deliver = if aggregates { cut.max(state.owed[n]) } else { 0 };
-            let held = state.held[n];
-            let job = self.accounting.training(&self.profile, cut, one.compression, held, deliver);
-            let typical = self.limits.bandwidth / 10.0;
-            let (gain, noise) = (Gain(state.gain[n]), self.noise_w_per_hz[n]);
-            let fading = state.fading(n).mean();
-            let speed = rate(self.rate_model, typical, one.power, gain, fading, noise);
-            let need = job.air().0 as f64 / speed.0.max(1.0);
-            Hertz(need * (4.0 * (share - 0.5)).exp())
-        } else {
-            self.limits.bandwidth * share
-        };
-        one
+        decision
     }
 
-    fn fitting(&self, asked: usize, memory: Bytes) -> usize {
-        let fits = |cut: &&usize| **cut <= asked && self.profile.memory(**cut) <= memory;
-        *self.limits.cuts.iter().rev().find(fits).unwrap_or(&self.limits.cuts[0])
+    fn terminal(&self, one: &Moves, lane: usize) -> TerminalDecision {
+        let scheduled = one.scheduled[lane] > 0.5;
+        let share = if scheduled { 1.0 } else { 0.0 };
+        TerminalDecision {
+            scheduled,
+            bandwidth: Hertz(f64::from(one.bandwidth[lane]) * share),
+            power: Watts(f64::from(one.power[lane]) * share),
+            cut: self.limits.cuts[one.cut[lane] as usize],
+            compression: compression_at(&self.limits, one.level[lane] as usize),
+        }
+    }
+}
+
+vectorised! {
+    /// From shares of the most to quantities.
+    fn scale(cell: &Cell, most: [f32; 2], deepest: f32, one: &mut Moves) {
+        let mut moves = Moves::ZERO;
+        for lane in 0..LANES {
+            moves.scheduled[lane] = cell.flag[lane];
+            moves.bandwidth[lane] = most[0] * cell.reals[0][lane];
+            moves.power[lane] = most[1] * cell.reals[1][lane];
+            moves.level[lane] = compression_level(cell.reals[2][lane]) as f32;
+            let cut = cell.category[lane];
+            moves.cut[lane] = if cut < deepest { cut } else { deepest };
+        }
+        *one = moves;
+    }
+}
+
+vectorised! {
+    /// Shares the band among the scheduled by their needs.
+    fn share(
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        cells: &[Cell],
+        typical: f32,
+        moves: &mut [Moves],
+    ) {
+        let mut total: Lanes = [1e-12; LANES];
+        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+            let seconds = field.air_seconds(step, n, typical, one);
+            let mut need = [0.0; LANES];
+            for lane in 0..LANES {
+                let shift = exp2(REACH * (cell.reals[0][lane] - 0.5));
+                need[lane] = seconds[lane] * shift * one.scheduled[lane];
+                total[lane] += need[lane];
+            }
+            one.bandwidth = need;
+        }
+        let free = field.free_band(futures, step, moves);
+        let mut scale = [0.0; LANES];
+        (0..LANES).for_each(|lane| scale[lane] = free[lane] / total[lane]);
+        for one in moves {
+            (0..LANES).for_each(|lane| one.bandwidth[lane] *= scale[lane]);
+        }
     }
 }

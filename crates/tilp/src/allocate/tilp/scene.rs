@@ -1,44 +1,114 @@
 //! What actor and critic see of a state, and how actions look to them.
 
+use crate::lanes::{LANES, Lanes, exp2, ln};
+use crate::rl::actor::Scenes;
 use crate::rl::replay::Scene;
 use crate::round::{Limits, TerminalDecision};
 use crate::search::sample::Choice;
-use crate::twin::{Twin, TwinState};
-use crate::units::to_db;
+use crate::twin::{Field, Futures, Twin, TwinState};
 
 /// Features of a terminal.
 pub(super) const SPACE_TERMINALS: usize = 7;
 /// Features of the whole system.
 pub(super) const SPACE_GLOBALS: usize = 4;
 
-/// The features of a state, all about one in size.
-pub(super) fn scene(twin: &Twin, state: &TwinState) -> Scene {
-    let nominal = twin.nominal();
-    let n_layers = nominal.profile.cuts.len() as f32;
-    let deepest = nominal.limits.cuts.last().map_or(1, |&cut| nominal.profile.memory(cut).0);
-    let mean_loss = state.loss.iter().sum::<f64>() / state.loss.len() as f64;
-    let mut terminals = Vec::with_capacity(SPACE_TERMINALS * state.gain.len());
-    for n in 0..state.gain.len() {
-        let fading = state.fading(n).mean().max(1e-6);
-        let loss = state.loss[nominal.tasks[n]];
-        terminals.extend([
-            ((to_db(state.gain[n]) + 120.0) / 20.0) as f32,
-            (to_db(fading) / 10.0) as f32,
-            state.held[n] as f32 / n_layers,
-            state.owed[n] as f32 / n_layers,
-            (state.memory[n].0 as f64 / deepest as f64).min(1.5) as f32,
-            (loss / mean_loss.max(1e-9)).min(4.0) as f32 - 1.0,
-            (1.0 - twin.task.predict(nominal.tasks[n], loss)) as f32,
-        ]);
+/// What does not change while a plan looks ahead.
+pub(super) struct Sight {
+    n_layers: f32,
+    /// Memory as a share of what the deepest cut takes.
+    memory: Vec<f32>,
+    /// Success of a terminal: see [`crate::twin::TaskTwin::line_ahead`].
+    lines: Vec<[f32; 2]>,
+    round: u64,
+    every: u64,
+}
+
+impl Sight {
+    pub fn new(twin: &Twin, state: &TwinState) -> Self {
+        let nominal = twin.nominal();
+        let deepest = nominal.limits.cuts.last().map_or(1, |&cut| nominal.profile.memory(cut).0);
+        let share = |budget: u64| (budget as f64 / deepest as f64).min(1.5) as f32;
+        let line = |n: usize| {
+            let (start, slope) = twin.task.line_ahead(n, state.outlook);
+            [start as f32, slope as f32]
+        };
+        Self {
+            n_layers: nominal.profile.cuts.len() as f32,
+            memory: state.memory.iter().map(|memory| share(memory.0)).collect(),
+            lines: (0..state.gain.len()).map(line).collect(),
+            round: state.round,
+            every: nominal.aggregate_every,
+        }
     }
-    let every = nominal.aggregate_every;
-    let globals = vec![
-        (every - 1 - (state.round + every - 1) % every) as f32 / every as f32,
-        state.success as f32,
-        (mean_loss.max(1e-6).ln() / 3.0) as f32,
-        f32::from(u8::from(twin.aggregates(state.round))),
-    ];
-    Scene { terminals, globals }
+
+    /// The features of sixteen states after some steps, all about one in size.
+    pub fn scenes(&self, field: &Field, futures: &Futures, step: usize, scenes: &mut Scenes) {
+        let n_terminals = field.n_terminals();
+        (scenes.n_terminals, scenes.samples) = (n_terminals, LANES);
+        scenes.terminals.resize(SPACE_TERMINALS * n_terminals * LANES, 0.0);
+        scenes.globals.clear();
+        let mut mean = [0.0; LANES];
+        for log_loss in &futures.log_loss {
+            (0..LANES).for_each(|lane| mean[lane] += log_loss[lane] / n_terminals as f32);
+        }
+        for n in 0..n_terminals {
+            let features = self.terminal(field, futures, step.min(field.n_steps() - 1), n, &mean);
+            for (feature, lanes) in features.iter().enumerate() {
+                let at = (feature * n_terminals + n) * LANES;
+                scenes.terminals[at..at + LANES].copy_from_slice(lanes);
+            }
+        }
+        let round = self.round + step as u64;
+        let ahead = self.every - 1 - (round + self.every - 1) % self.every;
+        let aggregates = f32::from(u8::from(round.is_multiple_of(self.every)));
+        scenes.globals.extend_from_slice(&[ahead as f32 / self.every as f32; LANES]);
+        scenes.globals.extend_from_slice(&futures.success);
+        scenes.globals.extend_from_slice(&mean.map(|log_loss| log_loss / 3.0));
+        scenes.globals.extend_from_slice(&[aggregates; LANES]);
+    }
+
+    fn terminal(
+        &self,
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        n: usize,
+        mean: &Lanes,
+    ) -> [Lanes; SPACE_TERMINALS] {
+        // Ratios of signal to noise on a megahertz at one watt: 20 dB is a usable link.
+        let decibel = |ratio: f32| 10.0 * std::f32::consts::LOG10_E * ln(ratio.max(1e-20));
+        let signal = decibel(field.signal(step, n) * 1e-6);
+        let [start, slope] = self.lines[n];
+        let (mut loss, mut failure) = ([0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let log_loss = futures.log_loss[n][lane];
+            loss[lane] = (log_loss - mean[lane]).clamp(-2.0, 2.0);
+            let logit = start - slope * log_loss;
+            failure[lane] = 1.0 / (1.0 + exp2(logit * std::f32::consts::LOG2_E));
+        }
+        [
+            [(signal - 20.0) / 20.0; LANES],
+            [((signal - decibel(field.usual_signal(n) * 1e-6)) / 10.0).clamp(-3.0, 3.0); LANES],
+            futures.held[n].map(|layers| layers / self.n_layers),
+            futures.owed[n].map(|layers| layers / self.n_layers),
+            [self.memory[n]; LANES],
+            loss,
+            failure,
+        ]
+    }
+
+    /// The features of one candidate's state after some steps.
+    pub fn scene(&self, field: &Field, futures: &Futures, step: usize) -> Scene {
+        let mut scenes = Scenes::default();
+        self.scenes(field, futures, step, &mut scenes);
+        let first = |rows: &[f32]| rows.iter().step_by(LANES).copied().collect::<Vec<f32>>();
+        let (by_feature, n) = (first(&scenes.terminals), field.n_terminals());
+        let terminals = (0..n).flat_map(|n_th| {
+            let by_feature = &by_feature;
+            (0..SPACE_TERMINALS).map(move |feature| by_feature[feature * n + n_th])
+        });
+        Scene { terminals: terminals.collect(), globals: first(&scenes.globals) }
+    }
 }
 
 /// An action as the search knows it, from a row of the actor.
@@ -49,15 +119,24 @@ pub(super) fn choice(row: &[f32]) -> Choice {
     Choice { reals, category: category.unwrap_or(0), flag: row[row.len() - 1] > 0.5 }
 }
 
-/// An executed action as a row of the actor.
-pub(super) fn action_row(one: &TerminalDecision, cuts: &[usize], limits: &Limits) -> Vec<f32> {
+/// A choice as a row of the actor.
+pub(super) fn row(one: &Choice, limits: &Limits) -> Vec<f32> {
+    let signed = |share: f32| (2.0 * share - 1.0).clamp(-0.999, 0.999);
+    let mut row: Vec<f32> = one.reals.map(signed).to_vec();
+    row.extend((0..limits.cuts.len()).map(|cut| f32::from(u8::from(cut == one.category))));
+    row.push(f32::from(u8::from(one.flag)));
+    row
+}
+
+/// A decision that no search has made, as a row of the actor.
+pub(super) fn action_row(one: &TerminalDecision, limits: &Limits) -> Vec<f32> {
     let signed = |share: f64| (2.0 * share - 1.0).clamp(-0.999, 0.999) as f32;
     let mut row = vec![
         signed(one.bandwidth.0 / limits.bandwidth.0),
         signed(one.power.0 / limits.power.0),
         signed(one.compression / limits.compression.max(1e-9)),
     ];
-    row.extend(cuts.iter().map(|&cut| f32::from(u8::from(cut == one.cut))));
+    row.extend(limits.cuts.iter().map(|&cut| f32::from(u8::from(cut == one.cut))));
     row.push(f32::from(u8::from(one.scheduled)));
     row
 }

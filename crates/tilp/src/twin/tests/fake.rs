@@ -79,6 +79,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
         give_up: Seconds(60.0),
         rho: 0.9,
         aggregate_every: 10,
+        rounds: 1000,
         tasks: (0..n).map(|n| n % 4).collect(),
         n_tasks: 4,
     }

@@ -1,7 +1,9 @@
 //! The twin against a small radio with hidden truth, and against synthetic laws.
 
-mod fake;
+pub(crate) mod fake;
+mod futures;
 mod laws;
+mod truth;
 
 use super::*;
 use crate::round::TerminalDecision;
@@ -275,8 +277,10 @@ fn the_imagined_state_goes_the_way_of_the_real_one() {
 fn a_terminal_that_would_be_late_contributes_nothing() {
     let mut fake = Fake::new(12, MIRROR, 11);
     // Without scatter a single terminal in time is already worth something.
-    let training = TrainingOptions { scatter: 0.0, ..TrainingOptions::default() };
-    let twin = fake.twin(TwinOptions { training, ..TwinOptions::default() });
+    let free = WeightPrior { mean: 0.0, ..TrainingOptions::default().scatter };
+    let training = TrainingOptions { scatter: free, any: free, ..TrainingOptions::default() };
+    let options = TwinOptions { training, caution: 0.0, ..TwinOptions::default() };
+    let twin = fake.twin(options);
     let (seen, mut scratch) = (fake.observe(), twin.scratch());
     let mut decision = fake.any_plan(3).decision().clone();
     decision.terminals.iter_mut().for_each(|one| one.bandwidth = Hertz(1.0));
@@ -306,4 +310,16 @@ fn being_sure_costs_delay_and_more_so_for_more_terminals() {
     for n in plan.decision().scheduled() {
         assert!(scratch.safe_delays[n] > scratch.delays[n] * 1.05);
     }
+}
+
+#[test]
+fn the_outlook_is_over_when_training_is() {
+    let mut fake = Fake::new(12, DEFAULT, 16);
+    let twin = fake.twin(TwinOptions::default());
+    let mut fall = |round: u64| {
+        fake.round = round;
+        twin.state(&fake.observe()).outlook.fall
+    };
+    assert!(fall(1) > fall(100) && fall(100) > fall(500) && fall(500) > fall(999));
+    assert_eq!(fall(1000), 0.0);
 }

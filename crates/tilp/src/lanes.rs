@@ -10,9 +10,13 @@ pub const LANES: usize = 16;
 /// One value for each candidate of a group.
 pub type Lanes = [f32; LANES];
 
-/// Defines a function compiled twice: for any processor of the family, and for those with AVX2
-/// and fused multiply-add, chosen when it is called. A fused multiply-add is exact by definition,
-/// in hardware or not, so both give the same bits.
+/// Defines a function whose loops are compiled twice: for any processor of the family, and for
+/// those with AVX2 and fused multiply-add, chosen when it is called.
+///
+/// A plain build knows only SSE2. Nothing is contracted or reordered, and a fused multiply-add that
+/// is asked for is exact by definition, in hardware or not, so both give the same bits. (A closure
+/// handed to a dispatching function would not do: where the compiler decides not to inline it, it
+/// silently stays SSE2.)
 macro_rules! vectorised {
     ($(#[$note:meta])* $visible:vis fn $name:ident($($input:ident: $type:ty),* $(,)?) $body:block) => {
         $(#[$note])*

@@ -1,0 +1,172 @@
+//! `tilp plan`.
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::path::Path;
+
+use tilp::experiment::{MOST_BYTES, PlanReport, PlanSpec, TerminalPlanRow, Watcher};
+use tilp::scenario::Scenario;
+
+use super::run::identified;
+use crate::arguments::{Format, Plan};
+use crate::clock;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+
+/// Overrides that do not touch what a run has learned begin with this.
+const KNOBS: &str = "methods.tilp.";
+
+/// Plans one round for an observation, or prints an observation to begin with.
+pub fn plan(arguments: Plan) -> Result<(), Failure> {
+    let spec = match &arguments.from {
+        Some(folder) => learned(&arguments, folder)?,
+        None => {
+            let name = arguments.scenario.as_deref().unwrap_or("default");
+            let scenario = Scenario::load(name, &overrides(&arguments)).map_err(Failure::input)?;
+            PlanSpec { scenario, seed: arguments.seed.unwrap_or(0), learned: None }
+        }
+    };
+    if arguments.example {
+        return example(&spec);
+    }
+    let bytes = standard_input()?;
+    let report = spec.plan(&bytes, Some(clock::milliseconds)).map_err(Failure::input)?;
+    output::print(&match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&report).expect("a plan is plain data"),
+        Format::Text => as_text(&report),
+    })
+}
+
+fn overrides(arguments: &Plan) -> Vec<String> {
+    let budget = arguments.budget_ms.map(|ms| format!("{KNOBS}plan_budget_ms={ms:?}"));
+    arguments.overrides.iter().cloned().chain(budget).collect()
+}
+
+/// The scenario, the seed and the checkpoint of a run.
+fn learned(arguments: &Plan, folder: &Path) -> Result<PlanSpec, Failure> {
+    let overrides = overrides(arguments);
+    if let Some(other) = overrides.iter().find(|text| !text.trim_start().starts_with(KNOBS)) {
+        return Err(Failure::input(format!(
+            "--set {other}, expected a key that begins with {KNOBS}: with --from everything else \
+             is as in the run"
+        )));
+    }
+    let (run, opened) = identified(folder)?;
+    if run.method.name != "tilp" {
+        return Err(Failure::input(format!(
+            "{}: method = {}, expected a run of tilp",
+            folder.display(),
+            run.method.name
+        )));
+    }
+    let checkpoint = opened.read_checkpoint(&run.identity()).map_err(Failure::input)?;
+    let name = folder.join("scenario.toml").display().to_string();
+    let scenario = Scenario::load(&name, &overrides).map_err(Failure::input)?;
+    Ok(PlanSpec { scenario, seed: run.seed, learned: Some(checkpoint) })
+}
+
+fn example(spec: &PlanSpec) -> Result<(), Failure> {
+    let progress = Progress::new(false, None);
+    let watch = |done, total| progress.demonstrations(done, total);
+    let text = spec.example(super::cache().as_ref(), &watch);
+    progress.clear();
+    output::print(&text.map_err(Failure::input)?)
+}
+
+/// Everything on standard input, but never more than one byte too much.
+fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let most = MOST_BYTES as u64 + 1;
+    std::io::stdin()
+        .lock()
+        .take(most)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::input(format!("cannot read the observation: {error}")))?;
+    Ok(bytes)
+}
+
+fn as_text(report: &PlanReport) -> String {
+    let mut text = headline(report);
+    text += "\n  n  task          band      power  cut  q     likely   sure     why\n";
+    for row in report.terminals.iter().filter(|row| row.scheduled) {
+        text += &line(row);
+    }
+    text += &left_out(report);
+    text += &runner_ups(report);
+    text
+}
+
+fn headline(report: &PlanReport) -> String {
+    let scheduled = report.terminals.iter().filter(|row| row.scheduled).count();
+    let (all, expects) = (report.terminals.len(), &report.predicted);
+    let how = match (&report.search, report.fallback) {
+        (_, true) => ", nobody surely in time: the least bad".into(),
+        (Some(search), _) => format!(", {} iterations of search", search.iterations),
+        (None, _) => ", the actor alone".into(),
+    };
+    format!(
+        "round {}: {scheduled} of {all} terminals{how}\n  success {:.2} to {:.2} %, latency {:.3} s, \
+         energy {:.3} J, loss {:+.4}, violation {:.3}\n  reward {:+.2e} = task {:+.2e}, \
+         communication {:+.2e}, penalty {:+.2e}; return {}\n",
+        report.round,
+        100.0 * expects.success_before,
+        100.0 * expects.success_after,
+        expects.latency_s,
+        expects.energy_j,
+        -expects.loss_decrease,
+        expects.violation,
+        expects.reward,
+        expects.reward_task,
+        expects.reward_communication,
+        -expects.reward_penalty,
+        expects.planned_return.map_or("-".into(), |total| format!("{total:+.2e}")),
+    )
+}
+
+fn line(row: &TerminalPlanRow) -> String {
+    format!(
+        "{:3}  {:12} {:6.2} MHz {:4.0} mW {:3}   {:.2}  {:5.3} s  {:5.3} s  {}\n",
+        row.terminal,
+        row.task,
+        row.bandwidth_hz / 1e6,
+        row.power_w * 1e3,
+        row.cut,
+        row.compression,
+        row.delay_s,
+        row.sure_delay_s,
+        row.why
+    )
+}
+
+/// The unscheduled by reason, in the order in which the reasons come up.
+fn left_out(report: &PlanReport) -> String {
+    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in report.terminals.iter().filter(|row| !row.scheduled) {
+        let (kind, who) = (row.reason.name(), row.terminal.to_string());
+        match kinds.iter_mut().find(|(name, _)| *name == kind) {
+            Some((_, all)) => all.push(who),
+            None => kinds.push((kind, vec![who])),
+        }
+    }
+    let mut text = String::new();
+    for (kind, who) in kinds {
+        let more = if who.len() > 12 { ", ..." } else { "" };
+        let some = who.iter().take(12).cloned().collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "{} out, {kind}: {some}{more}", who.len());
+    }
+    text
+}
+
+fn runner_ups(report: &PlanReport) -> String {
+    let mut text = String::new();
+    for (place, one) in (2..).zip(&report.runner_ups) {
+        let (behind, n) = (one.behind, one.n_scheduled);
+        let _ = writeln!(
+            text,
+            "{place}. return {:+.4e}, {behind:.1e} behind, {n} scheduled: {}",
+            one.score, one.difference
+        );
+    }
+    text
+}

@@ -1,0 +1,118 @@
+//! `tilp twin`.
+
+use tilp::experiment::replay::{
+    CurveReport, FactorReport, Replay, SubTwinReport, TwinReport, figures, forecasts, report,
+};
+use tilp::record::{RunFolder, write_beside};
+
+use crate::arguments::{Format, Twin};
+use crate::failure::Failure;
+use crate::output;
+
+/// Shows a run to its twin and says how well the twin predicted it.
+pub fn twin(arguments: Twin) -> Result<(), Failure> {
+    let folder = RunFolder::open(&arguments.folder).map_err(Failure::input)?;
+    let replay = Replay::open(&folder).map_err(Failure::input)?;
+    let forecasts = forecasts(&replay);
+    let report = report(&replay, &forecasts);
+    let out = arguments.out.unwrap_or_else(|| arguments.folder.join("twin"));
+    let drawn = figures(&forecasts, &report);
+    let files: Vec<(String, String)> =
+        drawn.into_iter().map(|(name, figure)| (name, figure.to_svg())).collect();
+    write_beside(&out, &files).map_err(Failure::input)?;
+    output::print(&match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&report).expect("a report is plain data"),
+        Format::Text => format!("{}figures in {}", as_text(&report), out.display()),
+    })
+}
+
+fn as_text(report: &TwinReport) -> String {
+    let TwinReport { scenario, method, seed, rounds, frozen, .. } = report;
+    let mut text = format!("twin of {method} on {scenario}, seed {seed}, {rounds} rounds\n");
+    if !frozen.is_empty() {
+        text += &format!("frozen by the scenario: {}\n", frozen.join(", "));
+    }
+    text +=
+        "\n                        median |error| of forecasts              90 % intervals hold\n";
+    text += "                     n  uncalibrated  calibrated  first / later  uncalibrated  calibrated\n";
+    report.sub_twins.iter().for_each(|one| text += &sub_twin_line(one));
+    text += &notes(report);
+    text += &hidden_lines(&report.hidden, first_of(report, true));
+    text + &curve_lines(&report.curve)
+}
+
+fn sub_twin_line(one: &SubTwinReport) -> String {
+    let error = |value: Option<f64>| percent(value, 1);
+    let parts = format!("{} / {}", error(one.error_first), error(one.error_later));
+    format!(
+        "{:15} {:6}  {:>12}  {:>10}  {parts:>13}  {:>12}  {:>10}\n",
+        one.name,
+        one.n,
+        error(one.error_before),
+        error(one.error_after),
+        percent(one.coverage_before, 1),
+        percent(one.coverage_after, 1),
+    )
+}
+
+/// How many measurements count as the first ones of a terminal, or else of a task.
+fn first_of(report: &TwinReport, terminals: bool) -> u64 {
+    report.sub_twins.iter().find(|one| one.relative == terminals).map_or(0, |one| one.first)
+}
+
+/// What the columns mean.
+fn notes(report: &TwinReport) -> String {
+    format!(
+        "in % of what was measured, success in percentage points; first: a terminal's first {} \
+         rounds,\na task's first {} measurements, calibrated. Every forecast was made before its \
+         round was seen.\n",
+        first_of(report, true),
+        first_of(report, false)
+    )
+}
+
+fn hidden_lines(hidden: &[FactorReport], first: u64) -> String {
+    let n = hidden.first().map_or(0, |one| one.n_terminals);
+    if n == 0 {
+        return format!(
+            "\nhidden from the twin: no terminal was scheduled more than {first} times\n"
+        );
+    }
+    let mut text = format!(
+        "\nhidden from the twin, median error over the {n} terminals scheduled more than {first} times\n\
+         {:35}uncalibrated  calibrated\n",
+        ""
+    );
+    for one in hidden {
+        let (before, after) = (percent(one.error_before, 1), percent(one.error_after, 1));
+        text += &format!("  {:33}{before:>12}  {after:>10}\n", one.name);
+    }
+    text
+}
+
+/// Whether loss predicts success within a task.
+fn curve_lines(curve: &CurveReport) -> String {
+    let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
+    let groups = curve.groups.iter();
+    let groups: Vec<String> =
+        groups.map(|one| format!("{} {}", one.task, number(one.spearman))).collect();
+    let n = curve.groups.first().map_or(0, |one| one.rounds.len());
+    let brier = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.3}"));
+    format!(
+        "\nloss against success within a task over {n} measurements, rank correlation (-1: loss \
+         tells all)\n  {} together: {}\n  Brier score of {} forecasts: curve {}, a task's mean in \
+         hindsight {}, last measured {};\n  skill of the curve {} and {}\n\n",
+        number(curve.spearman),
+        groups.join(", "),
+        curve.n,
+        brier(curve.brier_curve),
+        brier(curve.brier_constant),
+        brier(curve.brier_last),
+        percent(curve.skill_to_constant, 1),
+        percent(curve.skill_to_last, 1),
+    )
+}
+
+fn percent(share: Option<f64>, digits: usize) -> String {
+    share.map_or("-".into(), |share| format!("{:.digits$}", 100.0 * share))
+}

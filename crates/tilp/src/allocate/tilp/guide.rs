@@ -1,0 +1,105 @@
+//! Where the search starts: what the actor proposes, and what a look at each terminal alone says.
+
+use super::TilpOptions;
+use super::plan::Sights;
+use crate::rl::replay::Scene;
+use crate::rl::sac::Sac;
+use crate::search::distribution::{Distribution, Law, mean_for};
+use crate::search::sample::Choice;
+use crate::twin::Twin;
+
+/// Sizes of the rounds that are suggested, and shares of the most power and compression.
+const SIZES: [usize; 6] = [3, 5, 8, 12, 18, 27];
+const POWERS: [f32; 2] = [0.95, 0.4];
+const COMPRESSIONS: [f32; 3] = [0.84, 0.93, 0.99];
+
+fn law(from: &crate::rl::sac::Law) -> Law {
+    let mut law = Law::vague(from.logits.len());
+    law.mean.copy_from_slice(&from.mean);
+    law.deviation.copy_from_slice(&from.deviation);
+    law.set_logits(&from.logits);
+    law.flag = from.flag.clamp(0.01, 0.99);
+    law
+}
+
+/// What the actor proposes, at every step what it would do now.
+pub(super) fn proposal(sac: &Sac, scene: &Scene, n_steps: usize) -> Distribution {
+    let laws: Vec<Law> = sac.laws(scene).iter().map(law).collect();
+    Distribution::repeated(&laws, n_steps, sac.space().categories)
+}
+
+/// The actor's most likely action; if that schedules nobody, the one it would schedule first.
+pub(super) fn actors_choice(sac: &Sac, scene: &Scene) -> Vec<Choice> {
+    let laws: Vec<Law> = sac.laws(scene).iter().map(law).collect();
+    let mut choices: Vec<Choice> = laws.iter().map(Law::mode).collect();
+    if choices.iter().all(|choice| !choice.flag) {
+        let first = (0..laws.len()).max_by(|&a, &b| laws[a].flag.total_cmp(&laws[b].flag));
+        first.into_iter().for_each(|n| choices[n].flag = true);
+    }
+    choices
+}
+
+/// Terminals in the order of what each is worth to a round, the best first; those that could not
+/// make it even with a tenth of the band come last.
+///
+/// Worth is the success that a share of the samples promises, per second on the air.
+fn by_worth(twin: &Twin, sights: &Sights) -> Vec<usize> {
+    let (nominal, state) = (twin.nominal(), &sights.state);
+    let worth = |n: usize| {
+        let (caution, sd) = (twin.options().caution, state.variance[n].sqrt());
+        let (start, slope) = twin.task.line_ahead(n, state.outlook);
+        let logit = start - slope * (state.log_loss[n] + caution * sd);
+        let success = 1.0 / (1.0 + (-logit).exp());
+        // A round of ten: the step that a tenth of the samples makes, and what a report clears up.
+        let told = twin.training.next_variance(state.variance[n], true).sqrt();
+        let step = 0.1 * twin.training.own_weight(nominal.tasks[n]) + caution * (sd - told);
+        let gain = slope * success * (1.0 - success) * step.max(0.0);
+        let seconds = sights.field.delay_of_a_tenth(n);
+        let in_time = if seconds < nominal.limits.deadline.0 { 1.0 } else { 1e-3 };
+        in_time * (gain + 1e-6) / (seconds + 0.1 * nominal.limits.deadline.0)
+    };
+    let worths: Vec<f64> = (0..state.gain.len()).map(worth).collect();
+    let mut order: Vec<usize> = (0..worths.len()).collect();
+    order.sort_by(|&a, &b| worths[b].total_cmp(&worths[a]).then(a.cmp(&b)));
+    order
+}
+
+/// Where the search starts: those who are worth most, most of the power, strong compression, and
+/// shallow cuts more often than deep ones.
+pub(super) fn prior(twin: &Twin, sights: &Sights, options: &TilpOptions) -> Distribution {
+    let n_cuts = twin.nominal().limits.cuts.len();
+    let n = sights.state.gain.len();
+    let mut law = Law::vague(n_cuts);
+    law.mean = [0.0, mean_for(0.9), mean_for(0.93)];
+    law.deviation = [0.5, 0.7, 0.5];
+    law.flag = (options.start_scheduled / n as f64).clamp(0.02, 0.9) as f32;
+    let mut laws = vec![law; n];
+    if options.parts.seeds {
+        let size = (options.start_scheduled.round() as usize).clamp(1, n);
+        let shallow: Vec<f32> = (0..n_cuts).map(|cut| -(cut as f32).min(2.0)).collect();
+        for (place, &n) in by_worth(twin, sights).iter().enumerate() {
+            laws[n].flag = [0.6, 0.25][..].get(place / size).copied().unwrap_or(0.05);
+            laws[n].set_logits(&shallow);
+        }
+    }
+    Distribution::repeated(&laws, options.horizon, n_cuts)
+}
+
+/// Sequences to be tried beside what is drawn: rounds of several sizes of those who are worth
+/// most, the same at every step.
+pub(super) fn sequences(twin: &Twin, sights: &Sights, n_steps: usize) -> Vec<Vec<Choice>> {
+    let order = by_worth(twin, sights);
+    let sequence = |size: usize, power: f32, compression: f32| {
+        let idle = Choice { reals: [0.5, power, compression], category: 0, flag: false };
+        let mut step = vec![idle; order.len()];
+        order.iter().take(size).for_each(|&n| step[n].flag = true);
+        step.repeat(n_steps)
+    };
+    let mut sequences = Vec::new();
+    for size in SIZES.into_iter().filter(|size| *size <= order.len()) {
+        for power in POWERS {
+            sequences.extend(COMPRESSIONS.map(|compression| sequence(size, power, compression)));
+        }
+    }
+    sequences
+}

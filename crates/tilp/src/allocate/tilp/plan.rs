@@ -1,0 +1,172 @@
+//! One plan: the search inside the twin, and the guard before anything is executed.
+
+use super::decode::Decoder;
+use super::guide;
+use super::scene::Sight;
+use super::{Parts, Tilp};
+use crate::lanes::{LANES, Lanes};
+use crate::rl::actor::Scenes;
+use crate::rl::critic::CriticTrace;
+use crate::rl::replay::Scene;
+use crate::round::{Decision, Observation, TerminalDecision};
+use crate::search::cem::{Found, Start};
+use crate::search::sample::Choice;
+use crate::search::score::{Candidates, planned_return};
+use crate::twin::{Field, Futures, Moves, Sureness, TwinState};
+
+/// Everything that a plan looks at.
+pub(super) struct Sights {
+    pub state: TwinState,
+    pub field: Field,
+    pub sight: Sight,
+}
+
+/// What a plan comes to.
+pub(super) struct Planned {
+    pub decision: Decision,
+    /// The choices behind it; none if it is the fallback.
+    pub choices: Option<Vec<Choice>>,
+    /// What the search found, if there was one.
+    pub found: Option<Found>,
+    /// Terminals that the search wanted and the guard took out.
+    pub guarded: Vec<usize>,
+}
+
+/// Memory for scoring one group of candidates.
+pub(super) struct Work {
+    futures: Futures,
+    moves: Vec<Moves>,
+    rewards: Vec<Lanes>,
+    scenes: Scenes,
+    critic: CriticTrace,
+}
+
+impl Work {
+    pub fn new(n_terminals: usize, horizon: usize) -> Self {
+        Self {
+            futures: Futures::default(),
+            moves: vec![Moves::ZERO; n_terminals],
+            rewards: vec![[0.0; LANES]; horizon],
+            scenes: Scenes::default(),
+            critic: CriticTrace::default(),
+        }
+    }
+}
+
+impl Tilp {
+    /// What a plan of so many steps looks at.
+    pub(super) fn sights(&self, seen: &Observation, n_steps: usize) -> Sights {
+        let state = self.twin.state(seen);
+        let field = Field::new(&self.twin, &state, n_steps, self.options.parts.repair);
+        let sight = Sight::new(&self.twin, &state);
+        Sights { state, field, sight }
+    }
+
+    /// Phase I of Algorithm 1.
+    pub(super) fn plan(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Planned {
+        let searches = self.options.parts.cem && self.options.budget_ms != Some(0.0);
+        let (mut choices, found) = if searches {
+            let found = self.search(seen, sights, now);
+            (found.first().to_vec(), Some(found))
+        } else {
+            (guide::actors_choice(&self.agent.sac, now), None)
+        };
+        let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
+        let terminals = self.guard(sights, &mut choices);
+        let guarded = (0..wanted.len()).filter(|&n| wanted[n] && !choices[n].flag).collect();
+        if !terminals.iter().any(|one| one.scheduled) {
+            let decision = self.least_bad(seen);
+            return Planned { decision, choices: None, found, guarded };
+        }
+        let decision = Decision { terminals, fallback: false };
+        Planned { decision, choices: Some(choices), found, guarded }
+    }
+
+    pub(super) fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
+        let Parts { actor, seeds, .. } = self.options.parts;
+        let prior = guide::prior(&self.twin, sights, &self.options);
+        let proposal = (actor && self.is_warm())
+            .then(|| guide::proposal(&self.agent.sac, now, self.options.horizon));
+        // The plain method starts from the actor. The improved one hears it as one voice among the
+        // candidates, so that its certainty does not keep the search from looking.
+        let distribution = match &proposal {
+            Some(proposal) if !seeds => proposal.clone(),
+            _ => prior,
+        };
+        let mut planner = std::mem::take(&mut self.planner);
+        if seeds {
+            for sequence in guide::sequences(&self.twin, sights, self.options.horizon) {
+                planner.suggest(&sequence);
+            }
+        }
+        let seed = self.seed.named("search").at(seen.round);
+        let start = Start { distribution: &distribution, actor: proposal.as_ref(), seed };
+        let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
+            *scores = self.score(sights, candidates);
+        };
+        let ends = self.clock.zip(self.options.budget_ms).map(|(now, ms)| (now, now() + ms));
+        let mut is_over = || ends.is_some_and(|(now, end)| now() >= end);
+        let found = planner.search(&self.options.cem, start, &score, &mut is_over);
+        self.planner = planner;
+        found
+    }
+
+    /// Predicted returns of sixteen candidates.
+    pub(super) fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
+        let Sights { field, sight, .. } = sights;
+        let place = candidates.group % self.works.len();
+        let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
+        let Work { futures, moves, rewards, scenes, critic } = &mut *work;
+        futures.clone_from(field.start());
+        for (step, reward) in rewards.iter_mut().enumerate() {
+            self.decoder.decode(field, futures, step, candidates.step(step), moves);
+            field.step(futures, step, moves, reward);
+        }
+        let mut values = [0.0; LANES];
+        if self.options.parts.critic && self.is_warm() {
+            sight.scenes(field, futures, rewards.len(), scenes);
+            values.copy_from_slice(self.agent.sac.value(scenes, critic));
+            values.iter_mut().for_each(|value| *value *= self.options.reward_unit as f32);
+        }
+        planned_return(rewards, &values, self.options.discount as f32)
+    }
+
+    /// Takes out whoever might be late, until all who are left make it as surely as asked for.
+    pub(super) fn guard(&self, sights: &Sights, choices: &mut [Choice]) -> Vec<TerminalDecision> {
+        let mut scratch = self.twin.scratch();
+        let limits = self.decoder.limits();
+        loop {
+            let actions = self.decoder.decide(&sights.field, choices);
+            let mut after = sights.state.clone();
+            self.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
+            let excess = |n: usize| {
+                let need = self.twin.nominal().profile.memory(actions[n].cut);
+                let delay = scratch.safe_delays[n].0;
+                if need > sights.state.memory[n] { f64::INFINITY } else { delay }
+            };
+            let worst = (0..actions.len())
+                .filter(|&n| actions[n].scheduled && excess(n) > limits.deadline.0)
+                .max_by(|&a, &b| excess(a).total_cmp(&excess(b)));
+            let Some(worst) = worst else { return actions };
+            choices[worst].flag = false;
+        }
+    }
+
+    /// Nobody is sure to make it: the terminal with the best channel gets everything, at the most
+    /// compression.
+    fn least_bad(&self, seen: &Observation) -> Decision {
+        let limits = Decoder::limits(&self.decoder);
+        let channel = |n: usize| seen.terminals[n].gain.0 * seen.terminals[n].fading_power;
+        let best = (0..seen.terminals.len()).max_by(|&a, &b| channel(a).total_cmp(&channel(b)));
+        let mut decision = Decision::idle(seen.terminals.len(), limits.cuts[0]);
+        decision.fallback = true;
+        if let Some(best) = best {
+            let one = &mut decision.terminals[best];
+            one.scheduled = true;
+            one.bandwidth = limits.bandwidth;
+            one.power = limits.power;
+            one.compression = limits.compression;
+        }
+        decision
+    }
+}

@@ -1,0 +1,85 @@
+//! One plan for one observation, with its reasons: for who runs a cell of their own.
+
+mod observation;
+mod report;
+
+pub use observation::{
+    Expected, MOST_BYTES, ObservationError, read_observation, write_observation,
+};
+pub use report::{PlanReport, PredictedRow, ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow};
+
+use crate::allocate::Clock;
+use crate::record::{Checkpoint, RecordError};
+use crate::round::World;
+use crate::scenario::{
+    Cache, Parts, Scenario, ScenarioError, assemble, method, planner, tasks, untrained,
+};
+use crate::snapshot::{Persist, SnapshotError};
+use crate::split::model::SplitModel;
+
+/// What a plan is made from, the observation aside.
+#[derive(Clone, Debug)]
+pub struct PlanSpec {
+    /// Limits, policy and nominal hardware.
+    pub scenario: Scenario,
+    /// Seed of the nominal hardware and of the search.
+    pub seed: u64,
+    /// What a run of the same scenario and seed has learned.
+    pub learned: Option<Checkpoint>,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The scenario cannot be put together.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The run folder cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The checkpoint does not fit.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The observation was refused.
+    #[error(transparent)]
+    Observation(#[from] ObservationError),
+}
+
+impl PlanSpec {
+    /// What an observation must agree with.
+    pub fn expected(&self) -> Result<Expected, ScenarioError> {
+        Ok(Expected {
+            n_terminals: self.scenario.n_terminals(),
+            n_layers: untrained(&self.scenario)?.n_layers(),
+            aggregate_every: self.scenario.aggregate_every(),
+            tasks: self.learned.as_ref().map(|_| tasks(&self.scenario, self.seed)),
+        })
+    }
+
+    /// The plan for an observation in untrusted bytes.
+    pub fn plan(&self, bytes: &[u8], clock: Option<Clock>) -> Result<PlanReport, PlanError> {
+        let seen = read_observation(bytes, &self.expected()?)?;
+        let tasks = seen.terminals.iter().map(|view| view.task).collect();
+        let mut tilp = planner(&self.scenario, self.seed, tasks, clock)?;
+        if let Some(checkpoint) = &self.learned {
+            tilp.restore(&checkpoint.state)?;
+        }
+        let plan = tilp.explain(&seen);
+        Ok(PlanReport::new(&seen, &plan))
+    }
+
+    /// What the base station sees in the first round of a run, or in the round that follows what
+    /// was learned, as JSON. `progress` hears how many terminals' demonstrations are made.
+    pub fn example(
+        &self,
+        cache: Option<&Cache>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<String, PlanError> {
+        let Parts { mut world, .. } =
+            assemble(&self.scenario, method("tilp")?, self.seed, cache, progress)?;
+        if let Some(checkpoint) = &self.learned {
+            world.restore(&checkpoint.state)?;
+        }
+        Ok(write_observation(&world.observe()))
+    }
+}

@@ -1,0 +1,257 @@
+//! A plan as rows: what is printed as JSON, and in words.
+
+use serde::Serialize;
+
+use crate::allocate::{Plan, Reason, RunnerUp};
+use crate::round::Observation;
+use crate::tasks::Family;
+
+/// A plan with its reasons. What is infinite is null in JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlanReport {
+    /// The round to decide.
+    pub round: u64,
+    /// Nobody is surely in time: this is the least bad.
+    pub fallback: bool,
+    /// What the twin expects of the round.
+    pub predicted: PredictedRow,
+    /// The search; null if the actor decided alone.
+    pub search: Option<SearchRow>,
+    /// One row per terminal.
+    pub terminals: Vec<TerminalPlanRow>,
+    /// The next best, best first.
+    pub runner_ups: Vec<RunnerUpRow>,
+}
+
+/// What the twin expects of the round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PredictedRow {
+    /// Slowest scheduled terminal, likely.
+    pub latency_s: f64,
+    /// By how much the clock advances.
+    pub duration_s: f64,
+    /// Energy of everybody involved.
+    pub energy_j: f64,
+    /// Mean loss of the terminals, before minus after.
+    pub loss_decrease: f64,
+    /// Success before the round, a rate.
+    pub success_before: f64,
+    /// Success after the round, a rate.
+    pub success_after: f64,
+    /// Violation by sure delays, relative to the limits.
+    pub violation: f64,
+    /// First term of the reward.
+    pub reward_task: f64,
+    /// Second term of the reward.
+    pub reward_communication: f64,
+    /// What is taken off the reward.
+    pub reward_penalty: f64,
+    /// The reward of the round.
+    pub reward: f64,
+    /// Return over the horizon; null for the fallback.
+    pub planned_return: Option<f64>,
+}
+
+/// What the search did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SearchRow {
+    /// Iterations done.
+    pub iterations: usize,
+}
+
+/// What one terminal is to do, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TerminalPlanRow {
+    /// Index of the terminal, from 0.
+    pub terminal: usize,
+    /// Its task.
+    pub task: &'static str,
+    /// x_n.
+    pub scheduled: bool,
+    /// b_n.
+    pub bandwidth_hz: f64,
+    /// p_n.
+    pub power_w: f64,
+    /// l_n.
+    pub cut: usize,
+    /// q_n.
+    pub compression: f64,
+    /// Likely delay.
+    pub delay_s: f64,
+    /// Delay that is kept as surely as asked for.
+    pub sure_delay_s: f64,
+    /// Energy it spends.
+    pub energy_j: f64,
+    /// Why it is in or out.
+    pub reason: ReasonRow,
+    /// The same in words.
+    pub why: String,
+}
+
+/// What decided about a terminal: see [`Reason`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ReasonRow {
+    /// In, for what it brings.
+    Gain { own_success: f64, return_difference: f64 },
+    /// In, because nobody is surely in time and it has the best channel.
+    LeastBad { sure_delay_s: f64 },
+    /// Out: not surely in time even alone with the whole band.
+    Unreachable { sure_delay_s: f64 },
+    /// Out: not even the first cut fits its memory.
+    MemoryShort { need_bytes: u64, memory_bytes: u64 },
+    /// Out: beside the others somebody would not surely be in time.
+    Crowded { sure_delay_s: f64 },
+    /// Out: the plan would not be better for it.
+    WorthLess { return_difference: f64 },
+    /// Out, though the plan would be better for it: the search did not come across that.
+    Overlooked { return_difference: f64 },
+}
+
+/// A candidate that came close.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunnerUpRow {
+    /// Its predicted return.
+    pub score: f64,
+    /// By how much the best candidate was better.
+    pub behind: f64,
+    /// Terminals it schedules.
+    pub n_scheduled: usize,
+    /// Terminals it schedules and the plan does not.
+    pub added: Vec<usize>,
+    /// Terminals that the plan schedules and it does not.
+    pub left_out: Vec<usize>,
+    /// How it differs, in words.
+    pub difference: String,
+}
+
+impl PlanReport {
+    /// The rows of a plan.
+    pub fn new(seen: &Observation, plan: &Plan) -> Self {
+        Self {
+            round: seen.round,
+            fallback: plan.decision.fallback,
+            predicted: predicted(plan),
+            search: plan.iterations.map(|iterations| SearchRow { iterations }),
+            terminals: (0..plan.terminals.len()).map(|n| terminal(seen, plan, n)).collect(),
+            runner_ups: plan.runner_ups.iter().map(runner_up).collect(),
+        }
+    }
+}
+
+fn predicted(plan: &Plan) -> PredictedRow {
+    let (step, reward) = (&plan.predicted, &plan.predicted.reward);
+    PredictedRow {
+        latency_s: step.latency.0,
+        duration_s: step.duration.0,
+        energy_j: step.energy.0,
+        loss_decrease: step.loss_decrease,
+        success_before: plan.success_before,
+        success_after: step.success,
+        violation: step.violation.relative,
+        reward_task: reward.task,
+        reward_communication: reward.communication,
+        reward_penalty: reward.penalty,
+        reward: reward.total(),
+        planned_return: plan.planned_return,
+    }
+}
+
+fn terminal(seen: &Observation, plan: &Plan, n: usize) -> TerminalPlanRow {
+    let (one, own) = (&plan.decision.terminals[n], &plan.terminals[n]);
+    let reason = ReasonRow::from(own.reason);
+    TerminalPlanRow {
+        terminal: n,
+        task: Family::ALL.get(seen.terminals[n].task).map_or("", |family| family.name()),
+        scheduled: one.scheduled,
+        bandwidth_hz: one.bandwidth.0,
+        power_w: one.power.0,
+        cut: one.cut,
+        compression: one.compression,
+        delay_s: own.delay.0,
+        sure_delay_s: own.sure_delay.0,
+        energy_j: own.energy.0,
+        reason,
+        why: reason.words(),
+    }
+}
+
+impl From<Reason> for ReasonRow {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Gain { own_success, difference } => {
+                Self::Gain { own_success, return_difference: difference }
+            }
+            Reason::LeastBad { sure } => Self::LeastBad { sure_delay_s: sure.0 },
+            Reason::Unreachable { sure } => Self::Unreachable { sure_delay_s: sure.0 },
+            Reason::MemoryShort { need, budget } => {
+                Self::MemoryShort { need_bytes: need.0, memory_bytes: budget.0 }
+            }
+            Reason::Crowded { sure } => Self::Crowded { sure_delay_s: sure.0 },
+            Reason::WorthLess { difference } => Self::WorthLess { return_difference: difference },
+            Reason::Overlooked { difference } => Self::Overlooked { return_difference: difference },
+        }
+    }
+}
+
+impl ReasonRow {
+    /// The reason without its numbers.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Gain { .. } => "scheduled for what it brings",
+            Self::LeastBad { .. } => "scheduled as the least bad",
+            Self::Unreachable { .. } => "not surely in time even alone with the whole band",
+            Self::MemoryShort { .. } => "not even the first cut fits the memory",
+            Self::Crowded { .. } => "not surely in time beside the others",
+            Self::WorthLess { .. } => "could be added, but the plan is not better with it",
+            Self::Overlooked { .. } => "better with it, but the search did not come across that",
+        }
+    }
+
+    /// The reason in words.
+    pub fn words(&self) -> String {
+        match *self {
+            Self::Gain { own_success, return_difference } => format!(
+                "own success {:+.2} points, return {return_difference:+.2e} against without it",
+                100.0 * own_success
+            ),
+            Self::LeastBad { sure_delay_s } => {
+                format!("nobody is surely in time; best channel, {} to be sure", time(sure_delay_s))
+            }
+            Self::Unreachable { sure_delay_s } | Self::Crowded { sure_delay_s } => {
+                format!("{}: {} to be sure", self.name(), time(sure_delay_s))
+            }
+            Self::MemoryShort { need_bytes, memory_bytes } => {
+                format!("{}: {need_bytes} bytes of {memory_bytes}", self.name())
+            }
+            Self::WorthLess { return_difference } | Self::Overlooked { return_difference } => {
+                format!("{}: return {return_difference:+.2e}", self.name())
+            }
+        }
+    }
+}
+
+fn time(seconds: f64) -> String {
+    if seconds < 1e6 { format!("{seconds:.2} s") } else { "for ever".into() }
+}
+
+fn runner_up(other: &RunnerUp) -> RunnerUpRow {
+    let list = |word: &str, who: &[usize]| {
+        let who: Vec<String> = who.iter().map(usize::to_string).collect();
+        (!who.is_empty()).then(|| format!("{word} {}", who.join(", ")))
+    };
+    let parts = [list("with", &other.added), list("without", &other.left_out)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let difference = match parts.is_empty() {
+        true => "the same terminals, otherwise configured".into(),
+        false => parts.join("; "),
+    };
+    RunnerUpRow {
+        score: other.score,
+        behind: other.behind,
+        n_scheduled: other.n_scheduled,
+        added: other.added.clone(),
+        left_out: other.left_out.clone(),
+        difference,
+    }
+}

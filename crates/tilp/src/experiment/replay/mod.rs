@@ -1,0 +1,254 @@
+//! A run that is over, shown again: what the base station saw, decided and measured, round by
+//! round, rebuilt from the run folder. Whatever learns from rounds can learn from these, whichever
+//! method had decided.
+
+mod figures;
+mod forecasts;
+mod report;
+mod score;
+
+pub use figures::figures;
+pub use forecasts::{Forecasts, Sample, forecasts};
+pub use report::{CurveReport, FactorReport, GroupReport, SubTwinReport, TwinReport, report};
+
+use super::{RunError, opened};
+use crate::record::{CalibrationRow, RecordError, RoundRow, RunFolder, TerminalRow};
+use crate::round::{
+    Decision, Feasible, Observation, Outcome, SuccessCount, TerminalDecision, TerminalOutcome,
+    TerminalView,
+};
+use crate::scenario::{Method, Scenario, TwinParts, assemble_twin};
+use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
+
+/// A run to be shown again.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The method that decided.
+    pub method: Method,
+    /// The seed.
+    pub seed: u64,
+    /// The twin of the cell, and the truth behind it.
+    pub twin: TwinParts,
+    rounds: Vec<RoundRow>,
+    terminals: Vec<TerminalRow>,
+    calibrations: Vec<CalibrationRow>,
+}
+
+/// A round as the base station lived through it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayedRound<'a> {
+    /// What it saw before.
+    pub seen: Observation,
+    /// What was executed.
+    pub plan: Feasible,
+    /// What it measured.
+    pub outcome: Outcome,
+    /// The experimenter's rows: what really happened to each terminal.
+    pub truth: &'a [TerminalRow],
+}
+
+impl Replay {
+    /// Reads and checks the folder of a finished run.
+    pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
+        let (scenario, method, seed) = opened(folder)?;
+        let twin = assemble_twin(&scenario, method, seed)?;
+        let (rounds, terminals) = (folder.read_rounds()?, folder.read_terminals()?);
+        let calibrations = folder.read_calibrations()?;
+        let replay = Self { scenario, method, seed, twin, rounds, terminals, calibrations };
+        let malformed = |(name, reason): (&str, String)| RecordError::Malformed {
+            path: folder.path().join(name),
+            reason,
+        };
+        replay.check_rounds().map_err(malformed)?;
+        replay.check_terminals().map_err(malformed)?;
+        replay.check_calibrations().map_err(malformed)?;
+        Ok(replay)
+    }
+
+    /// Number of rounds.
+    pub fn n_rounds(&self) -> u64 {
+        self.rounds.len() as u64
+    }
+
+    /// The rounds, oldest first.
+    pub fn rounds(&self) -> impl Iterator<Item = ReplayedRound<'_>> {
+        let mut memory = Memory::new(self.n_terminals());
+        let rows = self.terminals.chunks(self.n_terminals());
+        self.rounds.iter().zip(rows).map(move |(round, rows)| {
+            let seen = memory.observation(round, rows);
+            let plan = self.twin.nominal.limits.project(decision(round, rows));
+            let outcome = self.outcome(round, rows);
+            memory.remember(round, &plan, &outcome);
+            ReplayedRound { seen, plan, outcome, truth: rows }
+        })
+    }
+
+    fn n_terminals(&self) -> usize {
+        self.twin.nominal.hardware.len()
+    }
+
+    fn outcome(&self, round: &RoundRow, rows: &[TerminalRow]) -> Outcome {
+        let start = self.calibrations.partition_point(|row| row.round < round.round);
+        let counts: Vec<SuccessCount> = self.calibrations[start..]
+            .iter()
+            .take_while(|row| row.round == round.round)
+            .map(|row| SuccessCount { successes: row.successes, episodes: row.episodes })
+            .collect();
+        Outcome {
+            round: round.round,
+            loss: round.loss,
+            terminals: rows.iter().map(terminal_outcome).collect(),
+            success: (!counts.is_empty()).then_some(counts),
+        }
+    }
+
+    fn check_rounds(&self) -> Result<(), (&'static str, String)> {
+        const NAME: &str = "rounds.csv";
+        if self.rounds.is_empty() {
+            return Err((NAME, "no rounds, expected at least one".into()));
+        }
+        let mut numbers = self.rounds.iter().zip(1u64..);
+        match numbers.find(|(row, expected)| row.round != *expected) {
+            Some((row, expected)) => {
+                Err((NAME, format!("round {}, expected {expected}", row.round)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_terminals(&self) -> Result<(), (&'static str, String)> {
+        let wrong = |reason: String| Err(("terminals.parquet", reason));
+        let (n_rounds, n_terminals) = (self.rounds.len(), self.n_terminals());
+        let (found, expected) = (self.terminals.len(), n_rounds.saturating_mul(n_terminals));
+        if found != expected {
+            return wrong(format!(
+                "{found} rows, expected {expected}: {n_rounds} rounds of {n_terminals} terminals"
+            ));
+        }
+        let n_layers = self.twin.nominal.profile.cuts.len() as u64;
+        for (idx, row) in self.terminals.iter().enumerate() {
+            let place = (idx / n_terminals + 1, idx % n_terminals);
+            let task = self.twin.nominal.tasks[place.1] as u64;
+            let checks = [
+                ("round", row.round, place.0 as u64),
+                ("terminal", row.terminal, place.1 as u64),
+                ("task", row.task, task),
+                ("held_layers", row.held_layers, row.held_layers.min(n_layers)),
+                ("owed_layers", row.owed_layers, row.owed_layers.min(n_layers)),
+            ];
+            if let Some((name, value, expected)) = checks.iter().find(|(_, v, e)| v != e) {
+                return wrong(format!("row {}: {name} = {value}, expected {expected}", idx + 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_calibrations(&self) -> Result<(), (&'static str, String)> {
+        let (n_tasks, mut last) = (self.twin.nominal.n_tasks, 0);
+        let is_whole = self.calibrations.chunks(n_tasks).all(|rows| {
+            let round = rows[0].round;
+            let later = round > std::mem::replace(&mut last, round);
+            let counts = rows.iter().zip(0..);
+            later
+                && rows.len() == n_tasks
+                && counts.into_iter().all(|(row, task)| {
+                    row.round == round && row.task == task && row.successes <= row.episodes
+                })
+        });
+        let in_run = self.calibrations.iter().all(|row| row.round <= self.n_rounds());
+        // Counts are summed and tabulated: no experiment has as many episodes as would overflow.
+        let bounded = self.calibrations.iter().all(|row| row.episodes <= 1_000_000);
+        if is_whole && in_run && bounded {
+            return Ok(());
+        }
+        let expected =
+            format!("expected rows of {n_tasks} tasks for each measured round, in order");
+        Err(("calibration.csv", expected))
+    }
+}
+
+/// What the base station remembers between rounds.
+struct Memory {
+    clock: Seconds,
+    loss: Option<f64>,
+    success: Option<Vec<SuccessCount>>,
+    terminals: Vec<Known>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Known {
+    bandwidth: Hertz,
+    gradient_norm: Option<f64>,
+    loss: Option<f64>,
+    scheduled: Option<u64>,
+}
+
+impl Memory {
+    fn new(n_terminals: usize) -> Self {
+        let terminals = vec![Known::default(); n_terminals];
+        Self { clock: Seconds(0.0), loss: None, success: None, terminals }
+    }
+
+    fn observation(&self, round: &RoundRow, rows: &[TerminalRow]) -> Observation {
+        let view = |(row, known): (&TerminalRow, &Known)| TerminalView {
+            gain: Gain(row.gain),
+            fading_power: row.fading_power,
+            previous_bandwidth: known.bandwidth,
+            gradient_norm: known.gradient_norm,
+            loss: known.loss,
+            rounds_since_scheduled: known.scheduled.map(|last| round.round - last),
+            n_samples: row.n_samples as usize,
+            memory: Bytes(row.memory_bytes),
+            task: row.task as usize,
+            held_layers: row.held_layers as usize,
+            owed_layers: row.owed_layers as usize,
+        };
+        Observation {
+            round: round.round,
+            clock: self.clock,
+            aggregates: round.aggregated,
+            loss: self.loss,
+            success: self.success.clone(),
+            terminals: rows.iter().zip(&self.terminals).map(view).collect(),
+        }
+    }
+
+    fn remember(&mut self, round: &RoundRow, plan: &Feasible, outcome: &Outcome) {
+        let decided = plan.decision().terminals.iter().zip(&outcome.terminals);
+        for (known, (one, seen)) in self.terminals.iter_mut().zip(decided) {
+            known.bandwidth = one.bandwidth;
+            known.gradient_norm = seen.gradient_norm.or(known.gradient_norm);
+            known.loss = seen.loss.or(known.loss);
+            known.scheduled = if one.scheduled { Some(round.round) } else { known.scheduled };
+        }
+        self.loss = outcome.loss.or(self.loss);
+        self.success = outcome.success.clone().or(self.success.take());
+        self.clock = Seconds(round.clock_s);
+    }
+}
+
+fn decision(round: &RoundRow, rows: &[TerminalRow]) -> Decision {
+    let one = |row: &TerminalRow| TerminalDecision {
+        scheduled: row.scheduled,
+        bandwidth: Hertz(row.bandwidth_asked_hz),
+        power: Watts(row.power_w),
+        cut: row.cut as usize,
+        compression: row.compression,
+    };
+    Decision { terminals: rows.iter().map(one).collect(), fallback: round.fallback }
+}
+
+fn terminal_outcome(row: &TerminalRow) -> TerminalOutcome {
+    let known = |value: f64| (!value.is_nan()).then_some(value);
+    TerminalOutcome {
+        took_part: row.took_part,
+        late: row.late,
+        delay: Seconds(row.delay_observed_s),
+        computation: Seconds(row.computation_observed_s),
+        energy: Joules(row.energy_observed_j),
+        loss: known(row.loss),
+        gradient_norm: known(row.gradient_norm),
+    }
+}

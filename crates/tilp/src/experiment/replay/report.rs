@@ -1,0 +1,272 @@
+//! What the forecasts of a run say about its twin.
+
+use serde::Serialize;
+
+use super::score::{brier, centred_ranks, correlation, mean, median};
+use super::{Forecasts, Replay, Sample};
+use crate::cost::Hardware;
+use crate::tasks::Family;
+use crate::twin::{Belief, Calibration, Interval};
+
+/// A terminal counts as known after this many measurements.
+const FIRST_ROUNDS: u64 = 30;
+/// A task group after this many: its success is measured seldom.
+const FIRST_MEASUREMENTS: u64 = 2;
+
+/// The twin of a run, predicted against realised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TwinReport {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The method that decided in the run.
+    pub method: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Rounds of the run.
+    pub rounds: u64,
+    /// Calibration loops that stand still in the run's scenario.
+    pub frozen: Vec<&'static str>,
+    /// Delay, energy, loss and success.
+    pub sub_twins: Vec<SubTwinReport>,
+    /// What was hidden, and how close the twin came to it.
+    pub hidden: Vec<FactorReport>,
+    /// Whether loss predicts success within a task group.
+    pub curve: CurveReport,
+}
+
+/// How one quantity was forecast.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubTwinReport {
+    /// The quantity.
+    pub name: &'static str,
+    /// Whether errors are shares of the measured value, else differences.
+    pub relative: bool,
+    /// Forecasts.
+    pub n: usize,
+    /// Median absolute error without calibration.
+    pub error_before: Option<f64>,
+    /// With calibration.
+    pub error_after: Option<f64>,
+    /// Share of measured values inside the 90 % interval, without calibration.
+    pub coverage_before: Option<f64>,
+    /// With calibration.
+    pub coverage_after: Option<f64>,
+    /// Measurements of a terminal (or a task group) that count as its first.
+    pub first: u64,
+    /// Median absolute error, calibrated, among the first.
+    pub error_first: Option<f64>,
+    /// Among the later ones.
+    pub error_later: Option<f64>,
+}
+
+/// How close a twin came to what was hidden from it: median over the terminals that were
+/// scheduled often enough.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FactorReport {
+    /// What was hidden.
+    pub name: &'static str,
+    /// Terminals scheduled more often than the first rounds.
+    pub n_terminals: usize,
+    /// Relative error by the data sheet.
+    pub error_before: Option<f64>,
+    /// Relative error after calibration.
+    pub error_after: Option<f64>,
+}
+
+/// Whether loss predicts success within a task group over time (D12).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CurveReport {
+    /// One entry per measured task group.
+    pub groups: Vec<GroupReport>,
+    /// Rank correlation of loss and success, ranks taken within each group.
+    pub spearman: Option<f64>,
+    /// Measurements that the scores below are means of: all but the first of each group.
+    pub n: usize,
+    /// Brier score of the calibrated curve.
+    pub brier_curve: Option<f64>,
+    /// Of each group's mean success, known only in hindsight.
+    pub brier_constant: Option<f64>,
+    /// Of the success measured last.
+    pub brier_last: Option<f64>,
+    /// Share of the constant's score that the curve saves.
+    pub skill_to_constant: Option<f64>,
+    /// Share of the last measurement's score that the curve saves.
+    pub skill_to_last: Option<f64>,
+}
+
+/// Success of one task group over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupReport {
+    /// Name of the task.
+    pub task: &'static str,
+    /// Rank correlation of its loss with its success.
+    pub spearman: Option<f64>,
+    /// Rounds at whose end success was measured.
+    pub rounds: Vec<u64>,
+    /// Its loss then.
+    pub loss: Vec<f64>,
+    /// Share of successes measured.
+    pub measured: Vec<f64>,
+    /// What the twin without calibration had forecast.
+    pub before: Vec<f64>,
+    /// What the calibrated one had forecast.
+    pub after: Vec<f64>,
+    /// Lower ends of its 90 % intervals.
+    pub low: Vec<f64>,
+    /// Upper ends.
+    pub high: Vec<f64>,
+}
+
+/// Sums up the forecasts of a run.
+pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
+    let freeze = replay.twin.options.freeze;
+    let loops = [("network", freeze.network), ("training", freeze.training), ("task", freeze.task)];
+    TwinReport {
+        scenario: replay.scenario.name().to_owned(),
+        method: replay.method.name.to_owned(),
+        seed: replay.seed,
+        rounds: replay.n_rounds(),
+        frozen: loops.iter().filter(|(_, frozen)| *frozen).map(|(name, _)| *name).collect(),
+        sub_twins: vec![
+            sub_twin("network delay", true, &forecasts.delay, FIRST_ROUNDS),
+            sub_twin("network energy", true, &forecasts.energy, FIRST_ROUNDS),
+            sub_twin("training loss", true, &forecasts.loss, FIRST_ROUNDS),
+            sub_twin("task success", false, &forecasts.success, FIRST_MEASUREMENTS),
+        ],
+        hidden: hidden(replay, forecasts),
+        curve: curve(forecasts),
+    }
+}
+
+/// Absolute error of a forecast, relative to what was measured if so asked.
+pub(super) fn error(forecast: &Interval, measured: f64, relative: bool) -> f64 {
+    let error = (forecast.mid - measured).abs();
+    if relative { error / measured } else { error }
+}
+
+fn sub_twin(name: &'static str, relative: bool, samples: &[Sample], first: u64) -> SubTwinReport {
+    let error_of = |pick: fn(&Sample) -> Interval, counts: &dyn Fn(&Sample) -> bool| {
+        let counted = samples.iter().filter(|one| counts(one));
+        median(counted.map(|one| error(&pick(one), one.measured, relative)))
+    };
+    let coverage = |pick: fn(&Sample) -> Interval| {
+        mean(samples.iter().map(|one| f64::from(pick(one).holds(one.measured))))
+    };
+    SubTwinReport {
+        name,
+        relative,
+        n: samples.len(),
+        error_before: error_of(|one| one.before, &|_| true),
+        error_after: error_of(|one| one.after, &|_| true),
+        coverage_before: coverage(|one| one.before),
+        coverage_after: coverage(|one| one.after),
+        first,
+        error_first: error_of(|one| one.after, &|one| one.nth <= first),
+        error_later: error_of(|one| one.after, &|one| one.nth > first),
+    }
+}
+
+fn hidden(replay: &Replay, forecasts: &Forecasts) -> Vec<FactorReport> {
+    let often: Vec<usize> = (0..replay.n_terminals())
+        .filter(|&n| forecasts.delay.iter().any(|one| one.whose == n && one.nth > FIRST_ROUNDS))
+        .collect();
+    let factor = |name, value: fn(&Hardware) -> f64, belief: fn(&Calibration) -> Belief| {
+        let ratio =
+            |n: &usize| value(&replay.twin.nominal.hardware[*n]) / value(&replay.twin.truth[*n]);
+        let beliefs = forecasts.twin.network.calibrations();
+        let calibrated = |n: &usize| ratio(n) * belief(&beliefs[*n]).mean.exp();
+        FactorReport {
+            name,
+            n_terminals: often.len(),
+            error_before: median(often.iter().map(|n| (ratio(n) - 1.0).abs())),
+            error_after: median(often.iter().map(|n| (calibrated(n) - 1.0).abs())),
+        }
+    };
+    vec![
+        true_error("delay without measurement noise", &forecasts.delay, &often),
+        true_error("energy without measurement noise", &forecasts.energy, &often),
+        factor("noise of the receiver", |h| h.noise_w_per_hz, |c| c.noise),
+        factor("operations per cycle", |h| h.operations_per_cycle, |c| c.speed),
+        factor("energy per operation", |h| h.energy_coefficient, |c| c.compute),
+    ]
+}
+
+/// Error against the truth after the first rounds: median of each terminal, median over them.
+fn true_error(name: &'static str, samples: &[Sample], often: &[usize]) -> FactorReport {
+    let over_terminals = |pick: fn(&Sample) -> Interval| {
+        let of = |n: &usize| {
+            let later = samples.iter().filter(|one| one.whose == *n && one.nth > FIRST_ROUNDS);
+            median(later.filter_map(|one| Some(error(&pick(one), one.truth?, true))))
+        };
+        median(often.iter().filter_map(of))
+    };
+    FactorReport {
+        name,
+        n_terminals: often.len(),
+        error_before: over_terminals(|one| one.before),
+        error_after: over_terminals(|one| one.after),
+    }
+}
+
+fn curve(forecasts: &Forecasts) -> CurveReport {
+    let families = Family::ALL.into_iter().enumerate();
+    let groups: Vec<GroupReport> = families
+        .map(|(group, family)| group_report(forecasts, group, family.name()))
+        .filter(|group| !group.rounds.is_empty())
+        .collect();
+    let ranks: Vec<(f64, f64)> = groups.iter().flat_map(rank_pairs).collect();
+    // All forecasts that a last measurement competes with.
+    let scores: Vec<[f64; 3]> = groups.iter().flat_map(scores).collect();
+    let score = |idx: usize| mean(scores.iter().map(|one| one[idx]));
+    let skill = |rival: Option<f64>| {
+        let (own, rival) = (score(0)?, rival.filter(|rival| *rival > 0.0)?);
+        Some(1.0 - own / rival)
+    };
+    CurveReport {
+        spearman: correlation(&ranks),
+        n: scores.len(),
+        brier_curve: score(0),
+        brier_constant: score(1),
+        brier_last: score(2),
+        skill_to_constant: skill(score(1)),
+        skill_to_last: skill(score(2)),
+        groups,
+    }
+}
+
+fn group_report(forecasts: &Forecasts, group: usize, task: &'static str) -> GroupReport {
+    let own: Vec<(&Sample, f64)> = (forecasts.success.iter())
+        .zip(forecasts.group_losses.iter().copied())
+        .filter(|(sample, _)| sample.whose == group)
+        .collect();
+    let of = |pick: fn(&Sample) -> f64| own.iter().map(|(sample, _)| pick(sample)).collect();
+    let mut report = GroupReport {
+        task,
+        spearman: None,
+        rounds: own.iter().map(|(sample, _)| sample.round).collect(),
+        loss: own.iter().map(|(_, loss)| *loss).collect(),
+        measured: of(|sample| sample.measured),
+        before: of(|sample| sample.before.mid),
+        after: of(|sample| sample.after.mid),
+        low: of(|sample| sample.after.low),
+        high: of(|sample| sample.after.high),
+    };
+    report.spearman = correlation(&rank_pairs(&report));
+    report
+}
+
+fn rank_pairs(group: &GroupReport) -> Vec<(f64, f64)> {
+    centred_ranks(&group.loss).into_iter().zip(centred_ranks(&group.measured)).collect()
+}
+
+/// Brier scores of curve, constant and last measurement, for each measurement but the first.
+fn scores(group: &GroupReport) -> Vec<[f64; 3]> {
+    let constant = mean(group.measured.iter().copied()).unwrap_or(0.5);
+    let later = 1..group.measured.len();
+    later
+        .map(|idx| {
+            let forecasts = [group.after[idx], constant, group.measured[idx - 1]];
+            forecasts.map(|forecast| brier(forecast, group.measured[idx]))
+        })
+        .collect()
+}

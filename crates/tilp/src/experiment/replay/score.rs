@@ -1,0 +1,81 @@
+//! How good forecasts are: medians, rank correlation, Brier scores.
+
+/// The value that a share of the values stays below, interpolated; none without values.
+pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.retain(|value| !value.is_nan());
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    let place = share * last as f64;
+    let (below, rest) = (place.floor() as usize, place.fract());
+    let above = (below + 1).min(last);
+    Some(if rest > 0.0 {
+        values[below] + rest * (values[above] - values[below])
+    } else {
+        values[below]
+    })
+}
+
+/// The middle value; none without values.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    quantile(values.into_iter().collect(), 0.5)
+}
+
+/// Mean; none without values.
+pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.into_iter().fold((0.0, 0usize), |(sum, n), value| (sum + value, n + 1));
+    (n > 0).then(|| sum / n as f64)
+}
+
+/// Ranks about their mean; equal values share the mean of their ranks.
+pub(super) fn centred_ranks(values: &[f64]) -> Vec<f64> {
+    let mean = 0.5 * (values.len() as f64 - 1.0);
+    let rank = |value: &f64| {
+        let below = values.iter().filter(|other| *other < value).count() as f64;
+        let equal = values.iter().filter(|other| *other == value).count() as f64;
+        below + 0.5 * (equal - 1.0) - mean
+    };
+    values.iter().map(rank).collect()
+}
+
+/// Correlation of values that are given about their means; none where one does not vary.
+pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
+    let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
+    let (xx, yy) = (sum(|(x, _)| x * x), sum(|(_, y)| y * y));
+    (xx > 0.0 && yy > 0.0).then(|| sum(|(x, y)| x * y) / (xx * yy).sqrt())
+}
+
+/// Mean squared error of a forecast probability over episodes of which this share succeeded.
+pub(super) fn brier(forecast: f64, share: f64) -> f64 {
+    share * (1.0 - forecast).powi(2) + (1.0 - share) * forecast.powi(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_interpolate_and_leave_out_what_is_no_number() {
+        assert_eq!(median([3.0, 1.0, f64::NAN, 2.0]), Some(2.0));
+        assert_eq!(median([1.0, 2.0]), Some(1.5));
+        assert_eq!(quantile(vec![0.0, 4.0], 0.25), Some(1.0));
+        assert_eq!((median([]), mean([])), (None, None));
+    }
+
+    #[test]
+    fn rank_correlation_sees_order_alone() {
+        let ranks = |values: &[f64]| centred_ranks(values);
+        assert_eq!(ranks(&[10.0, 30.0, 20.0, 20.0]), [-1.5, 1.5, 0.0, 0.0]);
+        let pairs =
+            |a: &[f64], b: &[f64]| -> Vec<_> { ranks(a).into_iter().zip(ranks(b)).collect() };
+        assert_eq!(correlation(&pairs(&[1.0, 2.0, 9.0], &[5.0, 4.0, 0.1])), Some(-1.0));
+        assert_eq!(correlation(&pairs(&[1.0, 1.0], &[5.0, 4.0])), None);
+        assert_eq!(correlation(&[]), None);
+    }
+
+    #[test]
+    fn the_brier_score_is_least_at_the_share_itself() {
+        assert_eq!(brier(1.0, 1.0), 0.0);
+        assert_eq!(brier(0.5, 0.3), 0.25);
+        assert!(brier(0.3, 0.3) < brier(0.31, 0.3) && brier(0.3, 0.3) < brier(0.29, 0.3));
+    }
+}

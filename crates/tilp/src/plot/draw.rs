@@ -1,0 +1,277 @@
+//! From a figure to the text of an SVG file.
+
+use std::fmt::Write as _;
+
+use super::axis::Layout;
+use super::{Colour, Figure, Mark, Panel, Series, Size};
+
+/// Room around the data of a panel: for labels on the left and below, for the title above.
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 16.0;
+const ABOVE: f64 = 28.0;
+const BELOW: f64 = 48.0;
+/// Height of the title and of a row of the legend.
+const TITLE: f64 = 30.0;
+const LEGEND: f64 = 20.0;
+const MARGIN: f64 = 10.0;
+/// Width of an average letter of the legend.
+const LETTER: f64 = 7.0;
+
+impl Figure {
+    /// The figure as the text of an SVG file.
+    pub fn to_svg(&self) -> String {
+        let columns = self.columns.clamp(1, self.panels.len().max(1));
+        let rows = self.panels.len().div_ceil(columns);
+        let width = columns as f64 * self.panel.width + 2.0 * MARGIN;
+        let (legend, n_lines) = self.legend(width);
+        let top = MARGIN + TITLE + LEGEND * n_lines as f64;
+        let height = top + rows as f64 * self.panel.height + MARGIN;
+        let title = escaped(&self.title);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tilp-figure\" role=\"img\" \
+             width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
+             <title>{title}</title>\n<style>\n{}</style>\n\
+             <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
+            style()
+        );
+        let _ = writeln!(svg, "<text class=\"title\" x=\"{MARGIN}\" y=\"26\">{title}</text>");
+        svg += &legend;
+        for (idx, panel) in self.panels.iter().enumerate() {
+            let x = MARGIN + (idx % columns) as f64 * self.panel.width;
+            let y = top + (idx / columns) as f64 * self.panel.height;
+            let _ = writeln!(svg, "<g transform=\"translate({x:.1} {y:.1})\">");
+            svg += &drawn(panel, self.panel);
+            svg += "</g>\n";
+        }
+        svg + "</svg>\n"
+    }
+
+    /// Each name once, bands after what they surround, in lines that fit the width; and how many
+    /// lines that takes.
+    fn legend(&self, width: f64) -> (String, usize) {
+        let mut names: Vec<&str> = vec![""];
+        let (mut svg, mut x, mut line) = (String::new(), MARGIN, 0usize);
+        let all = || self.panels.iter().flat_map(|panel| &panel.series);
+        let is_band = |series: &&Series| matches!(series.mark, Mark::Band(_));
+        for series in all().filter(|one| !is_band(one)).chain(all().filter(is_band)) {
+            if names.contains(&series.name.as_str()) {
+                continue;
+            }
+            names.push(&series.name);
+            let long = 26.0 + LETTER * series.name.chars().count() as f64 + 18.0;
+            if x > MARGIN && x + long > width - MARGIN {
+                (x, line) = (MARGIN, line + 1);
+            }
+            let y = MARGIN + TITLE + LEGEND * line as f64 + 6.0;
+            let _ = writeln!(svg, "{}", key(&series.mark, series.colour, x, y));
+            let name = escaped(&series.name);
+            let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{name}</text>", x + 26.0, y + 4.0);
+            x += long;
+        }
+        let n_lines = if names.len() > 1 { line + 1 } else { 0 };
+        (svg, n_lines)
+    }
+}
+
+/// The colours, once for a light ground and once for a dark one. Everything is said of the
+/// figure's own class: a page that holds the figure keeps its own looks.
+fn style() -> String {
+    let ground =
+        |ground: &str, text: &str, grid: &str, pick: fn(&(Colour, &str, &str)) -> String| {
+            let mut css = format!(
+                ".tilp-figure .ground{{fill:{ground}}}\n.tilp-figure text{{fill:{text}}}\n\
+             .tilp-figure .grid{{stroke:{grid}}}\n.tilp-figure .frame{{stroke:{text}}}\n"
+            );
+            for look in &Colour::LOOKS {
+                let _ = writeln!(css, ".tilp-figure .c{}{{color:{}}}", look.0.class(), pick(look));
+            }
+            css
+        };
+    let light = ground("#ffffff", "#24292f", "#e4e8ec", |look| look.1.to_owned());
+    let dark = ground("#0d1117", "#d7dde3", "#262c34", |look| look.2.to_owned());
+    format!(
+        ".tilp-figure text{{font-family:system-ui,'DejaVu Sans',sans-serif;font-size:12px}}\n\
+         .tilp-figure .title{{font-size:15px;font-weight:600}}\n\
+         .tilp-figure .name{{font-weight:600}}\n\
+         .tilp-figure .tick{{font-size:11px}}\n\
+         .tilp-figure .grid,.tilp-figure .frame{{fill:none;stroke-width:1}}\n\
+         .tilp-figure .cloud{{stroke:currentColor;stroke-width:3.4;stroke-linecap:round;\
+         stroke-opacity:.4;fill:none}}\n\
+         .tilp-figure .dots{{stroke:currentColor;stroke-width:7;stroke-linecap:round;fill:none}}\n\
+         .tilp-figure .line,.tilp-figure .dashes{{stroke:currentColor;stroke-width:2;fill:none;\
+         stroke-linejoin:round}}\n\
+         .tilp-figure .dashes{{stroke-dasharray:6 4}}\n\
+         .tilp-figure .band{{fill:currentColor;fill-opacity:.2;stroke:none}}\n\
+         {light}@media (prefers-color-scheme: dark){{\n{dark}}}\n"
+    )
+}
+
+/// The sample of a mark in the legend.
+fn key(mark: &Mark, colour: Colour, x: f64, y: f64) -> String {
+    let path = match mark {
+        Mark::Cloud(_) => {
+            format!(
+                "M{:.1} {:.1}h0M{:.1} {:.1}h0M{:.1} {y:.1}h0",
+                x + 4.0,
+                y + 2.0,
+                x + 15.0,
+                y - 2.0,
+                x + 9.0
+            )
+        }
+        Mark::Dots(_) => format!("M{:.1} {y:.1}h0", x + 9.0),
+        Mark::Line(_) | Mark::Dashes(_) => format!("M{x:.1} {y:.1}h20"),
+        Mark::Band(_) => format!("M{x:.1} {:.1}h20v10h-20Z", y - 5.0),
+    };
+    format!("<path class=\"{} c{}\" d=\"{path}\"/>", class(mark), colour.class())
+}
+
+fn class(mark: &Mark) -> &'static str {
+    match mark {
+        Mark::Cloud(_) => "cloud",
+        Mark::Dots(_) => "dots",
+        Mark::Line(_) => "line",
+        Mark::Dashes(_) => "dashes",
+        Mark::Band(_) => "band",
+    }
+}
+
+/// A panel laid out: the axes, and the rectangle between them.
+struct Plane<'a> {
+    panel: &'a Panel,
+    x: Layout,
+    y: Layout,
+    size: Size,
+}
+
+fn drawn(panel: &Panel, outer: Size) -> String {
+    let points: Vec<(f64, f64)> =
+        panel.series.iter().flat_map(|series| series.mark.points()).collect();
+    let shown = |(x, y): &(f64, f64)| panel.x.shows(*x) && panel.y.shows(*y);
+    let plane = Plane {
+        panel,
+        x: panel.x.laid_out(points.iter().filter(|p| shown(p)).map(|p| p.0)),
+        y: panel.y.laid_out(points.iter().filter(|p| shown(p)).map(|p| p.1)),
+        size: Size { width: outer.width - LEFT - RIGHT, height: outer.height - ABOVE - BELOW },
+    };
+    let series = panel.series.iter().map(|series| {
+        let path = plane.path(&series.mark);
+        format!(
+            "<path class=\"{} c{}\" d=\"{path}\"/>\n",
+            class(&series.mark),
+            series.colour.class()
+        )
+    });
+    format!("{}{}{}", plane.axes(), series.collect::<String>(), plane.labels())
+}
+
+impl Plane<'_> {
+    /// Pixels of a point; none if it has no place here.
+    fn at(&self, x: f64, y: f64) -> Option<(f64, f64)> {
+        let (x, y) = (
+            self.panel.x.shows(x).then(|| self.x.share(x))?,
+            self.panel.y.shows(y).then(|| self.y.share(y))?,
+        );
+        let inside = (-1e-6..=1.0 + 1e-6).contains(&x) && (-1e-6..=1.0 + 1e-6).contains(&y);
+        inside.then_some((LEFT + x * self.size.width, ABOVE + (1.0 - y) * self.size.height))
+    }
+
+    /// A grid line and a label at each tick, and the frame.
+    fn axes(&self) -> String {
+        let Size { width, height } = self.size;
+        let mut svg = String::new();
+        for (value, label) in self.x.ticks() {
+            let x = LEFT + self.x.share(value) * width;
+            let (top, bottom) = (ABOVE, ABOVE + height);
+            let _ = writeln!(svg, "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{bottom:.1}\"/>");
+            let (y, middle) = (bottom + 15.0, "text-anchor=\"middle\"");
+            let _ = writeln!(
+                svg,
+                "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\" {middle}>{label}</text>"
+            );
+        }
+        for (value, label) in self.y.ticks() {
+            let y = ABOVE + (1.0 - self.y.share(value)) * height;
+            let _ = writeln!(svg, "<path class=\"grid\" d=\"M{LEFT:.1} {y:.1}h{width:.1}\"/>");
+            let (x, y, end) = (LEFT - 6.0, y + 4.0, "text-anchor=\"end\"");
+            let _ = writeln!(
+                svg,
+                "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\" {end}>{label}</text>"
+            );
+        }
+        let frame = format!("M{LEFT:.1} {ABOVE:.1}v{height:.1}h{width:.1}");
+        svg + &format!("<path class=\"frame\" d=\"{frame}\"/>\n")
+    }
+
+    fn labels(&self) -> String {
+        let Size { width, height } = self.size;
+        let (title, x, y) = (
+            escaped(&self.panel.title),
+            escaped(&self.panel.x.label),
+            escaped(&self.panel.y.label),
+        );
+        let (middle, bottom) = (LEFT + 0.5 * width, ABOVE + height + 36.0);
+        let (left, centre) = (15.0, ABOVE + 0.5 * height);
+        format!(
+            "<text class=\"name\" x=\"{LEFT:.1}\" y=\"18\">{title}</text>\n\
+             <text x=\"{middle:.1}\" y=\"{bottom:.1}\" text-anchor=\"middle\">{x}</text>\n\
+             <text transform=\"translate({left:.1} {centre:.1}) rotate(-90)\" \
+             text-anchor=\"middle\">{y}</text>\n"
+        )
+    }
+
+    fn path(&self, mark: &Mark) -> String {
+        match mark {
+            Mark::Cloud(points) | Mark::Dots(points) => {
+                let places = points.iter().filter_map(|&(x, y)| self.at(x, y));
+                places.map(|(x, y)| format!("M{x:.1} {y:.1}h0")).collect()
+            }
+            Mark::Line(points) | Mark::Dashes(points) => self.line(points),
+            Mark::Band(band) => self.band(band),
+        }
+    }
+
+    /// A line, broken where a point is missing.
+    fn line(&self, points: &[(f64, f64)]) -> String {
+        let (mut path, mut pen) = (String::new(), 'M');
+        for &(x, y) in points {
+            match self.at(x, y) {
+                Some((x, y)) => {
+                    let _ = write!(path, "{pen}{x:.1} {y:.1}");
+                    pen = 'L';
+                }
+                None => pen = 'M',
+            }
+        }
+        path
+    }
+
+    fn band(&self, band: &[(f64, f64, f64)]) -> String {
+        let edge = |pick: fn(&(f64, f64, f64)) -> (f64, f64)| -> Vec<(f64, f64)> {
+            let whole = |one: &&(f64, f64, f64)| {
+                self.at(one.0, one.1).is_some() && self.at(one.0, one.2).is_some()
+            };
+            let edge = band.iter().filter(whole).map(pick);
+            edge.filter_map(|(x, y)| self.at(x, y)).collect()
+        };
+        let (low, high) = (edge(|one| (one.0, one.1)), edge(|one| (one.0, one.2)));
+        let corners = low.iter().chain(high.iter().rev());
+        let path: Vec<String> = corners.map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+        if path.is_empty() { String::new() } else { format!("M{}Z", path.join("L")) }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '&' => safe += "&amp;",
+            '"' => safe += "&quot;",
+            c if c.is_control() => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}

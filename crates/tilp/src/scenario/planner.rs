@@ -1,0 +1,81 @@
+//! The planner by itself: what a base station needs to plan, and no world.
+
+use super::assemble::{draw_fleet, hardware_range, known, profile, untrained};
+use super::raw;
+use super::{Scenario, ScenarioError};
+use crate::allocate::{Clock, Parts as TilpParts, Tilp, TilpOptions};
+use crate::rng::Seed;
+use crate::search::cem::Cem;
+use crate::twin::{Freeze, RewardWeights, TwinOptions};
+use crate::world::draw_nominal;
+
+/// TiLP as a run of this scenario and seed would start with it, for terminals with these tasks.
+/// It gets the clock only if plans have a budget.
+pub fn planner(
+    scenario: &Scenario,
+    seed: u64,
+    tasks: Vec<usize>,
+    clock: Option<Clock>,
+) -> Result<Tilp, ScenarioError> {
+    let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    let profile = profile(raw, &untrained(scenario)?);
+    let hardware = draw_nominal(tasks.len(), &hardware_range(raw), seed.named("hardware"));
+    let nominal = known(raw, &profile, &hardware, raw.learning.aggregate_every, tasks);
+    let options = tilp(&raw.methods.tilp);
+    let clock = clock.filter(|_| options.budget_ms.is_some());
+    Ok(Tilp::new(nominal, options, seed.named("allocator")).with_clock(clock))
+}
+
+/// The tasks of the terminals in a run of this scenario and seed.
+pub fn tasks(scenario: &Scenario, seed: u64) -> Vec<usize> {
+    let fleet = draw_fleet(&scenario.raw, Seed::new(seed).named("fleet"));
+    fleet.iter().map(|variant| variant.family.index()).collect()
+}
+
+/// How TiLP plans and learns.
+pub(super) fn tilp(tilp: &raw::Tilp) -> TilpOptions {
+    let (samples, elites, iterations) = (tilp.samples, tilp.elites, tilp.iterations);
+    let cem = if tilp.plain_search {
+        Cem::paper(samples, elites, iterations)
+    } else {
+        Cem::improved(samples, elites, iterations)
+    };
+    let freeze = Freeze {
+        network: !tilp.calibrate_network,
+        training: !tilp.calibrate_training,
+        task: !tilp.calibrate_task,
+    };
+    let weights = RewardWeights {
+        task: tilp.weight_task,
+        delay: tilp.weight_delay,
+        energy: tilp.weight_energy,
+        penalty: tilp.weight_penalty,
+    };
+    TilpOptions {
+        cem,
+        horizon: tilp.horizon,
+        discount: tilp.discount,
+        imagined: tilp.imagined,
+        updates: tilp.updates,
+        warm_up: tilp.warm_up,
+        reward_unit: tilp.reward_unit,
+        start_scheduled: tilp.start_scheduled,
+        budget_ms: tilp.plan_budget_ms.is_finite().then_some(tilp.plan_budget_ms),
+        twin: TwinOptions {
+            freeze,
+            weights,
+            sureness: tilp.sureness,
+            task_driven: tilp.task_driven,
+            caution: tilp.caution,
+            outlook: tilp.outlook,
+            ..TwinOptions::default()
+        },
+        parts: TilpParts {
+            actor: tilp.actor,
+            critic: tilp.critic,
+            cem: tilp.cem,
+            repair: tilp.repair,
+            seeds: !tilp.plain_search,
+        },
+    }
+}

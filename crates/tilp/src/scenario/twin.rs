@@ -1,0 +1,53 @@
+//! The twin of a scenario's cell on its own, without world, robots or demonstrations: to show it
+//! a run that is over.
+
+use super::assemble::{draw_fleet, hardware_range, known, profile, untrained};
+use super::planner::tilp;
+use super::{Method, Scenario, ScenarioError};
+use crate::cost::Hardware;
+use crate::rng::Seed;
+use crate::split::rule::Rule;
+use crate::twin::{Nominal, TwinOptions};
+use crate::world::{draw_nominal, draw_truth};
+
+/// What a twin starts from, and what it has to find out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TwinParts {
+    /// What the base station knew before the first round.
+    pub nominal: Nominal,
+    /// Assumptions and switches, as `[methods.tilp]` has them.
+    pub options: TwinOptions,
+    /// The hidden truth about the hardware, for the experimenter to compare with.
+    pub truth: Vec<Hardware>,
+}
+
+/// The parts of the twin that a run of this method had, or would have had. The twin knows rounds in
+/// which terminals exchange activations with the server side by side; of a method that trains in
+/// another way it could forecast nothing.
+pub fn assemble_twin(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+) -> Result<TwinParts, ScenarioError> {
+    let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    let rule = method.training(scenario)?;
+    if !matches!(rule, Rule::Parallel | Rule::Sequential) {
+        return Err(ScenarioError::Range {
+            field: "method".into(),
+            value: method.name.into(),
+            expected: "one whose terminals train side by side on activations".into(),
+            place: scenario.place.clone(),
+        });
+    }
+    let profile = profile(raw, &untrained(scenario)?);
+    let range = hardware_range(raw);
+    let hardware = draw_nominal(raw.cell.n_terminals, &range, seed.named("hardware"));
+    let fleet = draw_fleet(raw, seed.named("fleet"));
+    let tasks = fleet.iter().map(|variant| variant.family.index()).collect();
+    let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
+    Ok(TwinParts {
+        nominal: known(raw, &profile, &hardware, every, tasks),
+        options: tilp(&raw.methods.tilp).twin,
+        truth: draw_truth(&hardware, &range, seed.named("hardware")),
+    })
+}

@@ -1,0 +1,375 @@
+//! Sixteen futures at once: the same imagined rounds as [`Twin::step`], in single precision and in
+//! vector lanes, for a planner that tries thousands of candidates.
+//!
+//! [`Field`] holds what all futures from one state have in common and is made once a plan.
+//! [`Futures`] is what differs between candidates. The law is that of [`Twin::step`], and a test
+//! holds both together.
+
+mod step;
+
+use super::training::compression_noise;
+use super::{N_SHARED, Scale, Twin, TwinState};
+use crate::cost::Job;
+use crate::lanes::{LANES, Lanes};
+use crate::round::Limits;
+use crate::units::{Gain, Seconds, Watts};
+use crate::wireless::RateModel;
+use step::{air_seconds, fill_jobs, roll_out, speed};
+
+/// Compression is decided on a grid from nothing to the most, so that sizes can be tabled.
+pub const COMPRESSION_LEVELS: usize = 128;
+
+/// The compression of a level.
+pub fn compression_at(limits: &Limits, level: usize) -> f64 {
+    limits.compression * level as f64 / (COMPRESSION_LEVELS - 1) as f64
+}
+
+/// The level nearest to a share of the most.
+#[inline(always)]
+pub fn compression_level(share: f32) -> usize {
+    // Not `round`, which is a call on some processors.
+    share.mul_add((COMPRESSION_LEVELS - 1) as f32, 0.5) as usize
+}
+
+/// What sixteen candidates would have one terminal do in one round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct Moves {
+    /// One or zero.
+    pub scheduled: Lanes,
+    /// b_n in hertz.
+    pub bandwidth: Lanes,
+    /// p_n in watts.
+    pub power: Lanes,
+    /// Index into the admissible cuts.
+    pub cut: Lanes,
+    /// Level of compression.
+    pub level: Lanes,
+    /// Bits to send, filled by [`Field::jobs`].
+    pub sending: Lanes,
+    /// Bits to receive, filled by [`Field::jobs`].
+    pub receiving: Lanes,
+}
+
+impl Moves {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        scheduled: [0.0; LANES],
+        bandwidth: [0.0; LANES],
+        power: [0.0; LANES],
+        cut: [0.0; LANES],
+        level: [0.0; LANES],
+        sending: [0.0; LANES],
+        receiving: [0.0; LANES],
+    };
+}
+
+/// Constants of a terminal.
+#[derive(Clone, Debug)]
+struct Terminal {
+    group: usize,
+    samples: f32,
+    push: f32,
+    own_weight: f32,
+    cuts: Vec<Cut>,
+    radio_factor: f32,
+    /// Success is the logistic of the first less the second times the log-loss, in powers of two.
+    line: [f32; 2],
+}
+
+/// Constants of a cut on a terminal.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// Computation in seconds, and the same to be sure.
+    seconds: f32,
+    safe_seconds: f32,
+    joules: f32,
+    /// Memory beyond the budget, relative to it.
+    excess: f32,
+    /// Share of the layers, less a half.
+    depth: f32,
+}
+
+/// What all futures from one state have in common.
+#[derive(Clone, Debug)]
+pub struct Field {
+    model: RateModel,
+    deadline: f32,
+    closes: f32,
+    give_up: f32,
+    band: f32,
+    power: f32,
+    round: u64,
+    every: u64,
+    drops_late: bool,
+    task_driven: bool,
+    terminals: Vec<Terminal>,
+    /// Ratio of gain times fading to noise, per step and terminal; the first step also to be sure.
+    snr: Vec<f32>,
+    safe_snr: Vec<f32>,
+    usual: Vec<f32>,
+    /// Bits up and down per cut and level; bits of the model from one layer to another.
+    up: Vec<f32>,
+    down: Vec<f32>,
+    sync: Vec<f32>,
+    n_layers: usize,
+    layers: Vec<f32>,
+    noise: Vec<f32>,
+    /// Weights of the training law and the bounds of a rate.
+    weights: [f32; N_SHARED],
+    rates: [f32; 2],
+    caution: f32,
+    /// Variance of a report, and of the drift of a level in a round.
+    doubt: [f32; 2],
+    reward: [f32; 4],
+    scale: [f32; 2],
+    start: Futures,
+}
+
+/// Where sixteen candidates stand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Futures {
+    /// Logarithm of each terminal's loss.
+    pub log_loss: Vec<Lanes>,
+    /// Its variance.
+    pub variance: Vec<Lanes>,
+    /// Front layers held in their current version.
+    pub held: Vec<Lanes>,
+    /// Front layers owed.
+    pub owed: Vec<Lanes>,
+    /// Success at the end, over all terminals.
+    pub success: Lanes,
+    /// Terminals that trained in the last round, one or zero.
+    pub trained: Vec<Lanes>,
+    shares: Vec<Lanes>,
+    groups: Vec<Lanes>,
+}
+
+impl Field {
+    /// What the futures from a state of the twin have in common, for `n_steps` rounds. If late ones
+    /// are dropped, a terminal that would be late (in the first round: not surely in time) is
+    /// treated as not scheduled.
+    pub fn new(twin: &Twin, state: &TwinState, n_steps: usize, drops_late: bool) -> Self {
+        let (nominal, options) = (twin.nominal(), twin.options());
+        let (limits, profile) = (&nominal.limits, &nominal.profile);
+        let n_layers = profile.cuts.len();
+        let bits = |bytes: crate::units::Bytes| 8.0 * bytes.0 as f32;
+        let job = |cut: usize, level: usize| -> Job {
+            let q = compression_at(limits, level);
+            nominal.accounting.training(profile, cut, q, n_layers, 0)
+        };
+        let grid = || {
+            let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| (cut, level));
+            limits.cuts.iter().flat_map(levels)
+        };
+        let model = |from: usize, to: usize| {
+            let job = nominal.accounting.training(profile, to.max(1), 0.0, from, 0);
+            if to == 0 { 0.0 } else { bits(job.sync_down) }
+        };
+        let sync = (0..=n_layers).flat_map(|from| (0..=n_layers).map(move |to| (from, to)));
+        let (snr, safe_snr) = signal_to_noise(twin, state, n_steps);
+        let Scale { deadline, energy } = *twin.scale();
+        let weights = &options.weights;
+        let (least, most) = twin.training.bounds();
+        let (minibatch, drift) = twin.training.noise();
+        Self {
+            model: nominal.rate_model,
+            deadline: limits.deadline.0 as f32,
+            closes: nominal.closes.0 as f32,
+            give_up: nominal.give_up.0 as f32,
+            band: limits.bandwidth.0 as f32,
+            power: limits.power.0 as f32,
+            round: state.round,
+            every: nominal.aggregate_every,
+            drops_late,
+            task_driven: options.task_driven,
+            terminals: (0..state.gain.len()).map(|n| terminal(twin, state, n)).collect(),
+            snr,
+            safe_snr,
+            usual: (0..state.gain.len())
+                .map(|n| (state.gain[n] / twin.network.hardware(n).noise_w_per_hz) as f32)
+                .collect(),
+            up: grid().map(|(cut, level)| bits(job(cut, level).up)).collect(),
+            down: grid().map(|(cut, level)| bits(job(cut, level).down)).collect(),
+            sync: sync.map(|(from, to)| model(from, to)).collect(),
+            n_layers,
+            layers: limits.cuts.iter().map(|&cut| cut as f32).collect(),
+            noise: (0..COMPRESSION_LEVELS)
+                .map(|level| compression_noise(compression_at(limits, level)) as f32)
+                .collect(),
+            weights: std::array::from_fn(|i| twin.training.weights()[i] as f32),
+            rates: [least as f32, most as f32],
+            caution: options.caution as f32,
+            doubt: [minibatch as f32, drift as f32],
+            reward: [weights.task, weights.delay, weights.energy, weights.penalty]
+                .map(|weight| weight as f32),
+            scale: [deadline.0, energy.0].map(|one| one as f32),
+            start: Futures::new(state, nominal.n_tasks),
+        }
+    }
+
+    /// Ratio of received power to noise density of a terminal, per watt, some rounds ahead.
+    pub fn signal(&self, step: usize, n: usize) -> f32 {
+        self.snr[step * self.terminals.len() + n]
+    }
+
+    /// The same at the mean fade.
+    pub fn usual_signal(&self, n: usize) -> f32 {
+        self.usual[n]
+    }
+
+    /// Rounds that can be imagined.
+    pub fn n_steps(&self) -> usize {
+        self.snr.len() / self.terminals.len()
+    }
+
+    /// Number of terminals.
+    pub fn n_terminals(&self) -> usize {
+        self.terminals.len()
+    }
+
+    /// The state that all start from.
+    pub fn start(&self) -> &Futures {
+        &self.start
+    }
+
+    /// The last of the cuts that fit a terminal's memory, else the first.
+    pub fn deepest_fitting(&self, terminal: usize) -> usize {
+        self.terminals[terminal].cuts.iter().rposition(|cut| cut.excess <= 0.0).unwrap_or(0)
+    }
+
+    /// Whether a round of the future aggregates.
+    pub fn aggregates(&self, step: usize) -> bool {
+        (self.round + step as u64).is_multiple_of(self.every)
+    }
+
+    /// Fills in what everybody scheduled has to send and to receive.
+    pub fn jobs(&self, futures: &Futures, step: usize, moves: &mut [Moves]) {
+        fill_jobs(self, futures, self.aggregates(step), moves);
+    }
+
+    /// Time on the air of a terminal's job, in seconds, on this bandwidth at its power.
+    #[inline(always)]
+    pub fn air_seconds(&self, step: usize, n: usize, bandwidth: f32, moves: &Moves) -> Lanes {
+        let snr = self.snr[step * self.terminals.len() + n];
+        match self.model {
+            RateModel::Held => air_seconds::<true>(snr, bandwidth, moves),
+            RateModel::Averaged => air_seconds::<false>(snr, bandwidth, moves),
+        }
+    }
+
+    /// How long a terminal would take now, to be sure, with a tenth of the band, full power, the
+    /// first cut and the most compression.
+    pub fn delay_of_a_tenth(&self, n: usize) -> f64 {
+        let (held, owed) = (self.start.held[n][0], self.start.owed[n][0]);
+        let layer = self.layers[0];
+        let size = COMPRESSION_LEVELS - 1;
+        let fetch = held as usize * (self.n_layers + 1) + layer as usize;
+        let delivery = self.sync[layer.max(owed) as usize];
+        let delivery = if self.aggregates(0) { delivery } else { 0.0 };
+        let bits = self.up[size] + self.down[size] + self.sync[fetch] + delivery;
+        let signal = self.power * self.safe_snr[n];
+        let speed = match self.model {
+            RateModel::Held => speed::<true>(0.1 * self.band, signal),
+            RateModel::Averaged => speed::<false>(0.1 * self.band, signal),
+        };
+        f64::from(self.terminals[n].cuts[0].safe_seconds + bits / speed)
+    }
+
+    /// The band that is left for the scheduled: in a round that aggregates, who owes its copy and
+    /// is not scheduled holds one N-th of it.
+    pub fn free_band(&self, futures: &Futures, step: usize, moves: &[Moves]) -> Lanes {
+        let mut holders = [0.0; LANES];
+        if self.aggregates(step) {
+            for (owed, one) in futures.owed.iter().zip(moves) {
+                for lane in 0..LANES {
+                    let owes = if owed[lane] > 0.0 { 1.0 } else { 0.0 };
+                    holders[lane] += owes * (1.0 - one.scheduled[lane]);
+                }
+            }
+        }
+        holders.map(|n| self.band * (1.0 - n / self.terminals.len() as f32))
+    }
+
+    /// Imagines one round: predicts its reward and moves the futures on. The jobs of the moves must
+    /// be filled in.
+    pub fn step(&self, futures: &mut Futures, step: usize, moves: &[Moves], reward: &mut Lanes) {
+        let free = self.free_band(futures, step, moves);
+        roll_out(self, futures, step, moves, &free, reward);
+    }
+}
+
+fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
+    let nominal = twin.nominal();
+    let (limits, profile) = (&nominal.limits, &nominal.profile);
+    // Sure even if everybody is scheduled.
+    let doubtful = twin.network.doubtful_hardware(n, twin.sure_z(state.gain.len()));
+    let likely = twin.network.hardware(n);
+    let seconds = |hardware: &crate::cost::Hardware, cut: usize| {
+        let (speed, clock) = (hardware.operations_per_cycle, hardware.clock);
+        crate::wireless::computation_delay(profile.work(cut), speed, clock).0
+    };
+    let joules = |cut: usize| {
+        let (work, hungry) = (profile.work(cut), likely.energy_coefficient);
+        crate::wireless::energy(work, hungry, likely.clock, Watts(0.0), Seconds(0.0)).0.0
+    };
+    let excess = |cut: usize| {
+        let (need, budget) = (profile.memory(cut).0, state.memory[n].0);
+        need.saturating_sub(budget) as f64 / budget as f64
+    };
+    let cut_of = |cut: usize| Cut {
+        seconds: seconds(likely, cut) as f32,
+        safe_seconds: seconds(&doubtful, cut) as f32,
+        joules: joules(cut) as f32,
+        excess: excess(cut) as f32,
+        depth: cut as f32 / profile.cuts.len() as f32 - 0.5,
+    };
+    let (start, slope) = twin.task.line_ahead(n, state.outlook);
+    Terminal {
+        group: nominal.tasks[n],
+        samples: state.samples[n] as f32,
+        push: state.push[n] as f32,
+        own_weight: twin.training.own_weight(nominal.tasks[n]) as f32,
+        cuts: limits.cuts.iter().map(|&cut| cut_of(cut)).collect(),
+        radio_factor: twin.network.radio_factor(n) as f32,
+        line: [start, slope].map(|one| (one * std::f64::consts::LOG2_E) as f32),
+    }
+}
+
+fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>, Vec<f32>) {
+    let n = state.gain.len();
+    let kept = twin.nominal().rho * twin.nominal().rho;
+    let power = |n: usize, step: usize| twin.fading_power(state.fading_after(n, step, kept));
+    // The averaged model has the fading in its expectation.
+    let power = |n: usize, step: usize| match twin.nominal().rate_model {
+        RateModel::Held => power(n, step),
+        RateModel::Averaged => 1.0,
+    };
+    let of =
+        |noise: f64, n: usize, step: usize| (Gain(state.gain[n]).0 * power(n, step) / noise) as f32;
+    let likely = |n: usize| twin.network.hardware(n).noise_w_per_hz;
+    let z = twin.sure_z(n);
+    let safe = |n: usize| twin.network.doubtful_hardware(n, z).noise_w_per_hz;
+    let steps = (0..n_steps).flat_map(|step| (0..n).map(move |n| (step, n)));
+    (
+        steps.map(|(step, n)| of(likely(n), n, step)).collect(),
+        (0..n).map(|n| of(safe(n), n, 0)).collect(),
+    )
+}
+
+impl Futures {
+    fn new(state: &TwinState, n_groups: usize) -> Self {
+        let lanes = |value: f64| [value as f32; LANES];
+        let n = state.gain.len();
+        Self {
+            log_loss: state.log_loss.iter().map(|&one| lanes(one)).collect(),
+            variance: state.variance.iter().map(|&one| lanes(one)).collect(),
+            held: state.held.iter().map(|&one| lanes(one as f64)).collect(),
+            owed: state.owed.iter().map(|&one| lanes(one as f64)).collect(),
+            success: lanes(state.success),
+            trained: vec![[0.0; LANES]; n],
+            shares: vec![[0.0; LANES]; n],
+            groups: vec![[0.0; LANES]; n_groups],
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The law of an imagined round, for sixteen candidates at once.
+
+use super::{COMPRESSION_LEVELS, Field, Futures, Moves, Terminal};
+use crate::lanes::{LANES, Lanes, exp2, ln, vectorised};
+use crate::wireless::{RateModel, ergodic_efficiency};
+
+/// Sums over the terminals of a round.
+#[derive(Clone, Copy)]
+struct Sums {
+    scale: Lanes,
+    latency: Lanes,
+    energy: Lanes,
+    violation: Lanes,
+    samples: Lanes,
+    count: Lanes,
+    noise: Lanes,
+    depth: Lanes,
+}
+
+/// Bits a second on a bandwidth with this ratio of received power to noise density. Never zero, so
+/// that an empty grant is a very long delay and not a division by zero.
+#[inline(always)]
+pub(super) fn speed<const HELD: bool>(bandwidth: f32, signal: f32) -> f32 {
+    let bandwidth = if bandwidth > 1e-3 { bandwidth } else { 1e-3 };
+    let snr = signal / bandwidth;
+    let efficiency = if HELD {
+        // The logarithm loses its digits near one, the series does not.
+        let small = snr * (1.0 - 0.5 * snr);
+        let large = ln(1.0 + snr);
+        (if snr < 1e-3 { small } else { large }) * std::f32::consts::LOG2_E
+    } else {
+        ergodic_efficiency(f64::from(snr)) as f32
+    };
+    let rate = bandwidth * efficiency;
+    if rate > 1e-6 { rate } else { 1e-6 }
+}
+
+#[inline(always)]
+pub(super) fn air_seconds<const HELD: bool>(snr: f32, bandwidth: f32, moves: &Moves) -> Lanes {
+    let mut seconds = [0.0; LANES];
+    for (lane, seconds) in seconds.iter_mut().enumerate() {
+        let rate = speed::<HELD>(bandwidth, moves.power[lane] * snr);
+        *seconds = (moves.sending[lane] + moves.receiving[lane]) / rate;
+    }
+    seconds
+}
+
+vectorised! {
+    pub(super) fn fill_jobs(field: &Field, futures: &Futures, aggregates: bool, moves: &mut [Moves]) {
+        let width = field.n_layers + 1;
+        for (n, one) in moves.iter_mut().enumerate() {
+            let (held, owed) = (&futures.held[n], &futures.owed[n]);
+            for lane in 0..LANES {
+                let cut = one.cut[lane] as usize;
+                let size = cut * COMPRESSION_LEVELS + one.level[lane] as usize;
+                let layer = field.layers[cut];
+                let fetch = held[lane] as usize * width + layer as usize;
+                let deliver = if layer > owed[lane] { layer } else { owed[lane] };
+                let delivery = if aggregates { field.sync[deliver as usize] } else { 0.0 };
+                one.sending[lane] = field.up[size] + delivery;
+                one.receiving[lane] = field.down[size] + field.sync[fetch];
+            }
+        }
+    }
+}
+
+vectorised! {
+    pub(super) fn roll_out(
+        field: &Field,
+        futures: &mut Futures,
+        step: usize,
+        moves: &[Moves],
+        free: &Lanes,
+        reward: &mut Lanes,
+    ) {
+        let mut sums = asked(field, moves, free);
+        futures.groups.fill([0.0; LANES]);
+        match (field.model, step) {
+            (RateModel::Held, 0) => everybody::<true, true>(field, futures, step, moves, &mut sums),
+            (RateModel::Held, _) => everybody::<true, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, 0) => everybody::<false, true>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, _) => everybody::<false, false>(field, futures, step, moves, &mut sums),
+        }
+        let before = futures.success;
+        let fall = learning(field, futures, &sums);
+        let [task, delay, energy, penalty] = field.reward;
+        let [deadline, most] = field.scale;
+        for lane in 0..LANES {
+            let gain = if field.task_driven { futures.success[lane] - before[lane] } else { fall[lane] };
+            let latency = if sums.latency[lane] < field.give_up { sums.latency[lane] } else { field.give_up };
+            reward[lane] = task * gain
+                + delay * (1.0 - latency / deadline)
+                + energy * (1.0 - sums.energy[lane] / most)
+                - penalty * sums.violation[lane];
+        }
+        copies(field, futures, field.aggregates(step), moves);
+    }
+}
+
+/// What is asked of the band: how much a grant is scaled down, and the violation of the spectrum.
+#[inline(always)]
+fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
+    let zero = [0.0; LANES];
+    let mut sums = Sums {
+        scale: [1.0; LANES],
+        latency: zero,
+        energy: zero,
+        violation: zero,
+        samples: zero,
+        count: zero,
+        noise: zero,
+        depth: zero,
+    };
+    let mut asked = zero;
+    for one in moves {
+        for (lane, asked) in asked.iter_mut().enumerate() {
+            *asked += one.scheduled[lane] * one.bandwidth[lane];
+        }
+    }
+    for lane in 0..LANES {
+        let (asked, free) = (asked[lane], free[lane]);
+        sums.scale[lane] = if asked > free { free / asked } else { 1.0 };
+        let over = asked / field.band - 1.0;
+        // The last bits of a sum of bandwidths are no violation.
+        sums.violation[lane] = if over > 1e-5 { over } else { 0.0 };
+    }
+    sums
+}
+
+#[inline(always)]
+fn everybody<const HELD: bool, const FIRST: bool>(
+    field: &Field,
+    futures: &mut Futures,
+    step: usize,
+    moves: &[Moves],
+    sums: &mut Sums,
+) {
+    for (n, one) in moves.iter().enumerate() {
+        network::<HELD, FIRST>(field, futures, step, n, one, sums);
+    }
+}
+
+/// What the tables say of sixteen moves of one terminal.
+struct Looked {
+    seconds: Lanes,
+    safe: Lanes,
+    joules: Lanes,
+    excess: Lanes,
+    depth: Lanes,
+    noise: Lanes,
+}
+
+#[inline(always)]
+fn look_up(field: &Field, terminal: &Terminal, one: &Moves) -> Looked {
+    let zero = [0.0; LANES];
+    let mut looked =
+        Looked { seconds: zero, safe: zero, joules: zero, excess: zero, depth: zero, noise: zero };
+    for lane in 0..LANES {
+        let cut = &terminal.cuts[one.cut[lane] as usize];
+        looked.seconds[lane] = cut.seconds;
+        looked.safe[lane] = cut.safe_seconds;
+        looked.joules[lane] = cut.joules;
+        looked.excess[lane] = cut.excess;
+        looked.depth[lane] = cut.depth;
+        looked.noise[lane] = field.noise[one.level[lane] as usize];
+    }
+    looked
+}
+
+/// One terminal's part of the round: delay, energy, violation, and whether it trains. Everything
+/// is taken into local arrays first: loops that write through references do not vectorise.
+#[inline(always)]
+fn network<const HELD: bool, const FIRST: bool>(
+    field: &Field,
+    futures: &mut Futures,
+    step: usize,
+    n: usize,
+    one: &Moves,
+    sums: &mut Sums,
+) {
+    let terminal = &field.terminals[n];
+    let snr = field.snr[step * field.terminals.len() + n];
+    let safe_snr = field.safe_snr[n];
+    let drops = if field.drops_late { 1.0 } else { 0.0 };
+    let (deadline, closes, give_up) = (field.deadline, field.closes, field.give_up);
+    let (radio, batch) = (terminal.radio_factor, terminal.samples);
+    let (one, looked, mut local) = (*one, look_up(field, terminal, one), *sums);
+    let (mut samples, mut trained) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let bandwidth = one.bandwidth[lane] * local.scale[lane];
+        let power = one.power[lane];
+        let per_bit = 1.0 / speed::<HELD>(bandwidth, power * snr);
+        let (seconds, excess) = (looked.seconds[lane], looked.excess[lane]);
+        let sending = one.sending[lane] * per_bit;
+        let on_air = sending + one.receiving[lane] * per_bit;
+        let delay = seconds + on_air;
+        // Later rounds are judged by what is likely: only the first is executed.
+        let sure = if FIRST {
+            let bits = one.sending[lane] + one.receiving[lane];
+            looked.safe[lane] + bits / speed::<HELD>(bandwidth, power * safe_snr)
+        } else {
+            delay
+        };
+        let fits = if excess <= 0.0 { 1.0 } else { 0.0 };
+        let in_time = if sure <= deadline { fits } else { 0.0 };
+        let scheduled = one.scheduled[lane] * (1.0 - drops * (1.0 - in_time));
+        let trains = if delay <= closes { scheduled * fits } else { 0.0 };
+        // Cut off at the end: computed first, sent and received in proportion until then.
+        let left = if closes > seconds { closes - seconds } else { 0.0 };
+        let part = if on_air > left { left / on_air } else { 1.0 };
+        let done = if seconds > closes { closes / seconds } else { 1.0 };
+        let spent = looked.joules[lane] * done + power * sending * part * radio;
+        local.energy[lane] += scheduled * spent;
+        let latency = scheduled * delay;
+        local.latency[lane] =
+            if latency > local.latency[lane] { latency } else { local.latency[lane] };
+        let sure = if sure < give_up { sure } else { give_up };
+        let late = sure / deadline - 1.0;
+        let late = if late > 0.0 { late } else { 0.0 };
+        local.violation[lane] += scheduled * (late + excess);
+        let own = trains * batch;
+        local.samples[lane] += own;
+        local.count[lane] += trains;
+        local.noise[lane] += own * looked.noise[lane];
+        local.depth[lane] += own * looked.depth[lane];
+        samples[lane] = own;
+        trained[lane] = trains;
+    }
+    *sums = local;
+    let group = &mut futures.groups[terminal.group];
+    for lane in 0..LANES {
+        group[lane] += samples[lane];
+    }
+    (futures.shares[n], futures.trained[n]) = (samples, trained);
+    if field.aggregates(step) {
+        deliver::<HELD>(field, futures, n, snr, &one, sums);
+    }
+}
+
+/// A terminal that owes its copy and is not scheduled sends it over its N-th of the band.
+#[inline(always)]
+fn deliver<const HELD: bool>(
+    field: &Field,
+    futures: &Futures,
+    n: usize,
+    snr: f32,
+    one: &Moves,
+    sums: &mut Sums,
+) {
+    let slice = field.band / field.terminals.len() as f32;
+    let rate = speed::<HELD>(slice, field.power * snr);
+    for lane in 0..LANES {
+        let owed = futures.owed[n][lane];
+        let sending = field.sync[owed as usize] / rate;
+        let sending = if sending < field.closes { sending } else { field.closes };
+        let joules = field.power * sending * field.terminals[n].radio_factor;
+        sums.energy[lane] += (1.0 - one.scheduled[lane]) * joules;
+    }
+}
+
+/// Losses after the round and the success they promise; returns the fall of the mean loss.
+#[inline(always)]
+fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
+    let [_, kin, any, push, scatter, noise, depth, ..] = field.weights;
+    let ([least, most], caution) = (field.rates, field.caution);
+    let [minibatch, drift] = field.doubt;
+    let (mut share, mut common) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let trained = sums.samples[lane] > 0.0;
+        let samples = if trained { sums.samples[lane] } else { 1.0 };
+        let count = if trained { sums.count[lane] } else { 1.0 };
+        share[lane] = if trained { 1.0 / samples } else { 0.0 };
+        let all = any - scatter / count - noise * sums.noise[lane] / samples
+            + depth * sums.depth[lane] / samples;
+        common[lane] = if trained { all } else { 0.0 };
+    }
+    let (mut success, mut fall) = ([0.0; LANES], [0.0; LANES]);
+    for (n, terminal) in field.terminals.iter().enumerate() {
+        let [start, slope] = terminal.line;
+        let own_weight = terminal.own_weight + push * terminal.push - kin;
+        let (own, group) = (futures.shares[n], futures.groups[terminal.group]);
+        let (mut log_loss, mut variance) = (futures.log_loss[n], futures.variance[n]);
+        let trained = futures.trained[n];
+        for lane in 0..LANES {
+            let rate = common[lane] + share[lane] * (own_weight * own[lane] + kin * group[lane]);
+            let rate = if rate < least { least } else { rate };
+            let rate = if rate > most { most } else { rate };
+            let after = log_loss[lane] - rate;
+            // A report narrows the doubt about a level, time widens it.
+            let known = variance[lane];
+            let told = known * minibatch / (known + minibatch);
+            let left = if trained[lane] > 0.5 { told } else { known };
+            variance[lane] = left + drift;
+            let cautious = after + caution * variance[lane].sqrt();
+            success[lane] += 1.0 / (1.0 + exp2(slope * cautious - start));
+            log_loss[lane] = after;
+        }
+        if !field.task_driven {
+            let before = futures.log_loss[n];
+            let e = std::f32::consts::LOG2_E;
+            for lane in 0..LANES {
+                fall[lane] += exp2(e * before[lane]) - exp2(e * log_loss[lane]);
+            }
+        }
+        (futures.log_loss[n], futures.variance[n]) = (log_loss, variance);
+    }
+    let one = 1.0 / field.terminals.len() as f32;
+    futures.success = success.map(|sum| sum * one);
+    fall.map(|sum| sum * one)
+}
+
+/// Who holds and owes what after the round.
+#[inline(always)]
+fn copies(field: &Field, futures: &mut Futures, aggregates: bool, moves: &[Moves]) {
+    if aggregates {
+        // After an aggregation nothing held is current.
+        futures.held.fill([0.0; LANES]);
+        futures.owed.fill([0.0; LANES]);
+        return;
+    }
+    for (n, one) in moves.iter().enumerate() {
+        let (held, owed) = (&mut futures.held[n], &mut futures.owed[n]);
+        let trained = &futures.trained[n];
+        for lane in 0..LANES {
+            let layer = field.layers[one.cut[lane] as usize] * trained[lane];
+            held[lane] = if layer > held[lane] { layer } else { held[lane] };
+            owed[lane] = if layer > owed[lane] { layer } else { owed[lane] };
+        }
+    }
+}

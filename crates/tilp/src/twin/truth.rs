@@ -1,0 +1,106 @@
+//! A twin that is told the truth, part by part: what TiLP becomes in the reference `oracle`.
+//!
+//! Nobody but [`Twin::be_told`] lets truth in, and nobody but the oracle calls it. A twin that was
+//! never told is the twin of TiLP to the last bit.
+
+use std::sync::Arc;
+
+use super::Twin;
+use super::fading::FadingAhead;
+use crate::cost::Hardware;
+use crate::round::{NetworkTruth, SuccessCount, TrueHardware, Truth};
+use crate::snapshot::{Snapshot, SnapshotError};
+
+/// Variance of what is certain: not zero, so that rounding is no violation.
+pub(super) const CERTAIN: f64 = 1e-18;
+
+/// Fading powers of rounds to come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Foresight {
+    first: u64,
+    powers: Vec<Vec<f64>>,
+}
+
+impl Foresight {
+    /// The fading of a terminal in a round, if that was told.
+    pub(super) fn at(&self, round: u64, terminal: usize) -> Option<FadingAhead> {
+        let powers = self.powers.get(round.checked_sub(self.first)? as usize)?;
+        Some(FadingAhead { known: powers[terminal], fresh: 0.0 })
+    }
+}
+
+/// What was told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Told {
+    /// The fading of the rounds to come.
+    pub foresight: Option<Arc<Foresight>>,
+    /// The losses are told: reports of them are not listened to.
+    pub losses: bool,
+    /// Success as last told, per terminal; one that has no loss yet waits here to be anchored.
+    waiting: Vec<Option<SuccessCount>>,
+}
+
+impl Twin {
+    /// Replaces what the twin believes by what is true, where it is told.
+    pub fn be_told(&mut self, truth: &Truth) {
+        if let Some(network) = &truth.network {
+            self.be_told_network(truth.round, network);
+        }
+        if let Some(losses) = &truth.losses {
+            self.told.losses = true;
+            self.training.be_told(truth.round, losses);
+            let training = &self.training;
+            self.task.centre(|terminal| training.known_log_loss(terminal));
+        }
+        if let Some(success) = &truth.success {
+            self.told.waiting = success.iter().copied().map(Some).collect();
+        }
+        self.anchor();
+    }
+
+    fn be_told_network(&mut self, round: u64, truth: &NetworkTruth) {
+        let exact = |(told, nominal): (&TrueHardware, &Hardware)| Hardware {
+            noise_w_per_hz: told.noise_w_per_hz,
+            operations_per_cycle: told.operations_per_cycle,
+            energy_coefficient: told.energy_coefficient,
+            ..*nominal
+        };
+        let hardware = truth.hardware.iter().zip(&self.nominal.hardware).map(exact);
+        self.network.be_told(hardware.collect());
+        let powers = truth.fading_powers.clone();
+        self.told.foresight = Some(Arc::new(Foresight { first: round, powers }));
+    }
+
+    /// A success that was told holds at the loss of that moment, or at the first one known after.
+    fn anchor(&mut self) {
+        for (n, waiting) in self.told.waiting.iter_mut().enumerate() {
+            let Some(log_loss) = self.training.known_log_loss(n) else { continue };
+            if let Some(count) = waiting.take() {
+                self.task.anchor(n, log_loss, count);
+            }
+        }
+    }
+
+    /// Writes what will not be told again soon. Fading and losses are told before every decision.
+    pub fn save_told(&self, snapshot: &mut Snapshot) {
+        let anchors = self.task.anchors().flat_map(|one| one.unwrap_or([f64::NAN; 2]));
+        snapshot.put_f64("oracle/anchors", anchors.collect());
+        let count = |one: &Option<SuccessCount>| {
+            one.map_or([0, 0], |count| [count.successes, count.episodes])
+        };
+        snapshot.put_u64("oracle/waiting", self.told.waiting.iter().flat_map(count).collect());
+    }
+
+    /// Takes it back.
+    pub fn restore_told(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let anchors = snapshot.f64("oracle/anchors", 2 * self.nominal.hardware.len())?;
+        let anchor = |one: &[f64; 2]| (!one[0].is_nan()).then_some(*one);
+        self.task.set_anchors(anchors.as_chunks::<2>().0.iter().map(anchor).collect());
+        let waiting = snapshot.u64("oracle/waiting", snapshot.len_of("oracle/waiting"))?;
+        let count = |&[successes, episodes]: &[u64; 2]| {
+            (episodes > 0).then_some(SuccessCount { successes, episodes })
+        };
+        self.told.waiting = waiting.as_chunks::<2>().0.iter().map(count).collect();
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! What is hidden, told on request: for the reference `oracle` alone.
+//!
+//! Everything is read, nothing is changed, and every draw has a stream of its own, so that a world
+//! that was asked goes on as one that was not.
+
+use rayon::prelude::*;
+
+use super::Cell;
+use crate::round::{NetworkTruth, Question, TrueHardware, Truth};
+use crate::split::data::Batch;
+use crate::split::model::{SplitModel, Weights};
+
+impl Cell {
+    /// What is hidden before the next round.
+    pub(super) fn truth(&self, question: &Question) -> Truth {
+        let round = self.state.round;
+        let mut truth = Truth { round, ..Truth::default() };
+        truth.network = question.rounds.map(|rounds| self.true_network(rounds));
+        if question.samples.is_none() && question.episodes.is_none() {
+            return truth;
+        }
+        let model = self.engine.virtual_mean();
+        truth.losses = question.samples.map(|samples| self.true_losses(samples, &model));
+        truth.success = question.episodes.and_then(|episodes| {
+            self.fleet.true_success(round, episodes, &model, self.engine.model())
+        });
+        truth
+    }
+
+    fn true_network(&self, rounds: usize) -> NetworkTruth {
+        let hardware = self.radio.truth.iter().map(|one| TrueHardware {
+            noise_w_per_hz: one.noise_w_per_hz,
+            operations_per_cycle: one.operations_per_cycle,
+            energy_coefficient: one.energy_coefficient,
+        });
+        NetworkTruth {
+            hardware: hardware.collect(),
+            fading_powers: self.radio.channel.fading_powers_ahead(self.state.round, rounds),
+        }
+    }
+
+    /// Loss of the deployed policy over the same samples of each terminal's data every time.
+    fn true_losses(&self, samples: usize, model: &Weights) -> Vec<f64> {
+        let policy = self.engine.model();
+        let of = |n: usize| {
+            let mut batch = Batch::default();
+            let mut rng = self.seed.named("truth/samples").at(n as u64).rng();
+            self.engine.terminals()[n].data().draw(samples, &mut rng, &mut batch);
+            let mut actions = vec![0.0; batch.actions.len()];
+            policy.act(model, &batch.observations, &mut actions);
+            policy.loss(&actions, &batch.actions, &mut Vec::new())
+        };
+        (0..self.radio.n_terminals()).into_par_iter().map(of).collect()
+    }
+}

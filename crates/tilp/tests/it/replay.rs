@@ -1,0 +1,215 @@
+//! A run shown again: the same observations and outcomes, the same twin.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tilp::experiment::replay::{Replay, TwinReport, figures, forecasts, report};
+use tilp::record::{Files, History, RunFolder};
+use tilp::round::{Allocator, World};
+use tilp::run::{Recorder, RoundRecord, run};
+use tilp::scenario::{Parts, assemble_twin, method};
+use tilp::snapshot::{Persist, Snapshot};
+use tilp::twin::Twin;
+
+use crate::worlds;
+
+/// Success is measured often, copies are aggregated, and somebody is late.
+const OVERRIDES: [&str; 4] = [
+    "evaluation.calibrate_every=5",
+    "learning.aggregate_every=4",
+    "rounds=24",
+    "limits.deadline_s=1.5",
+];
+
+/// Keeps every round and the state of the method after the last.
+#[derive(Default)]
+struct Keep {
+    rounds: Vec<RoundRecord>,
+    history: History,
+    method: Snapshot,
+}
+
+impl Recorder for Keep {
+    fn record(
+        &mut self,
+        round: RoundRecord,
+        _: &dyn World,
+        allocator: &dyn Allocator,
+    ) -> ControlFlow<()> {
+        self.history.push(&round);
+        self.rounds.push(round);
+        self.method = Snapshot::default();
+        allocator.save(&mut self.method);
+        ControlFlow::Continue(())
+    }
+}
+
+fn lived(name: &str, overrides: &[&str]) -> Keep {
+    let Parts { mut world, mut allocator, limits } = worlds::parts(name, overrides);
+    let mut keep = Keep::default();
+    run(&mut world, &mut *allocator, &limits, 24, &mut keep);
+    keep
+}
+
+/// A folder that is gone at the end of its test.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The run of a method, and its folder opened again.
+fn recorded(place: &str, name: &str, overrides: &[&str]) -> (Keep, Replay) {
+    let all: Vec<&str> = OVERRIDES.iter().chain(overrides).copied().collect();
+    let keep = lived(name, &all);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let scratch = Scratch(path.join(format!("replay-{place}-{}", std::process::id())));
+    let _ = std::fs::remove_dir_all(&scratch.0);
+    let files = Files::new()
+        .manifest(&json!({"method": name, "seed": 0}))
+        .scenario(&worlds::tiny(&all).to_toml())
+        .history(&keep.history)
+        .unwrap();
+    RunFolder::create(&scratch.0).unwrap().write(&files).unwrap();
+    let replay = Replay::open(&RunFolder::open(&scratch.0).unwrap()).unwrap();
+    (keep, replay)
+}
+
+fn reported(place: &str, overrides: &[&str]) -> TwinReport {
+    let (_, replay) = recorded(place, "random", overrides);
+    report(&replay, &forecasts(&replay))
+}
+
+/// Every round of the replay is the one lived through; how many were late, how many measured.
+fn assert_same(keep: &Keep, replay: &Replay) -> (usize, usize) {
+    let (mut n_late, mut n_measured) = (0, 0);
+    assert_eq!(replay.rounds().count(), keep.rounds.len());
+    for (found, lived) in replay.rounds().zip(&keep.rounds) {
+        assert_eq!(found.seen, lived.seen);
+        assert_eq!(found.plan, lived.plan);
+        assert_eq!(found.outcome, lived.done.outcome);
+        n_late += lived.done.outcome.terminals.iter().filter(|one| one.late).count();
+        n_measured += usize::from(lived.done.outcome.success.is_some());
+    }
+    (n_late, n_measured)
+}
+
+#[test]
+fn a_replay_shows_exactly_what_the_base_station_saw_decided_and_measured() {
+    for name in ["splitfed", "random", "deficit"] {
+        let (keep, replay) = recorded(&format!("same-{name}"), name, &[]);
+        let (n_late, n_measured) = assert_same(&keep, &replay);
+        assert_eq!(n_measured, 4);
+        assert!(n_late > 0 || name != "splitfed", "the test is to see late terminals too");
+    }
+}
+
+#[test]
+fn a_method_that_trains_in_a_way_unknown_to_the_twin_is_refused_by_name() {
+    for name in ["fedavg", "splitnn", "adaptsfl+guard", "ga-sfl", "hsfl"] {
+        let found = assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0);
+        let said = found.expect_err(name).to_string();
+        assert!(said.contains(&format!("method = {name}, expected one whose")), "{said}");
+    }
+    for name in ["splitfed+guard", "asfl+q0.75", "fedsl", "tilp"] {
+        assert!(assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_replay_over_a_recorded_channel_is_exact_too() {
+    // Its gains are means of powers, which do not come back from decibels to the last bit.
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let trace = Scratch(path.join(format!("replay-channel-{}", std::process::id())));
+    std::fs::create_dir_all(&trace.0).unwrap();
+    let file = trace.0.join("trace.csv");
+    let gain = |round: usize, n: usize| -90.0 - 3.7 * n as f64 - 0.9 * ((round * 7 + n) % 5) as f64;
+    let row = |round| (0..6).map(|n| gain(round, n).to_string()).collect::<Vec<_>>().join(",");
+    let rows: Vec<String> = (0..11).map(row).collect();
+    std::fs::write(&file, format!("a,b,c,d,e,f\n{}\n", rows.join("\n"))).unwrap();
+    let channel = format!("cell.trace={}", file.display());
+    let (keep, replay) = recorded("channel", "random", &[&channel]);
+    assert_same(&keep, &replay);
+}
+
+#[test]
+fn a_twin_that_is_shown_the_run_again_is_the_twin_that_lived_through_it() {
+    let (keep, replay) = recorded("twin", "tilp", &["methods.tilp.samples=32"]);
+    let parts =
+        assemble_twin(&replay.scenario, method("tilp").unwrap(), replay.seed).expect("it is sound");
+    let mut lived = Twin::new(parts.nominal, parts.options);
+    lived.restore(&keep.method).unwrap();
+    let again = forecasts(&replay).twin;
+    let (mut one, mut other) = (Snapshot::default(), Snapshot::default());
+    lived.save(&mut one);
+    again.save(&mut other);
+    // As text, since what is not known yet is NaN.
+    assert_eq!(format!("{one:?}"), format!("{other:?}"));
+    for round in replay.rounds() {
+        let (seen, plan) = (&round.seen, &round.plan);
+        let forecast = |twin: &Twin| format!("{:?}", twin.forecast(seen, plan));
+        assert_eq!(forecast(&lived), forecast(&again));
+        assert_eq!(lived.forecast_success(seen, 0, 10), again.forecast_success(seen, 0, 10));
+    }
+}
+
+#[test]
+fn the_calibrated_twin_forecasts_a_run_better_than_the_data_sheet() {
+    let report = reported("better", &[]);
+    let [delay, energy, ..] = &report.sub_twins[..] else { panic!("four quantities") };
+    for one in [delay, energy] {
+        assert!(one.n > 40, "{one:?}");
+        assert!(one.error_after < one.error_before, "{one:?}");
+        assert!(one.coverage_after.is_some_and(|share| share > 0.8), "{one:?}");
+    }
+    assert_eq!(report.frozen, [""; 0]);
+    assert_eq!(report.curve.groups.len(), 5);
+    assert!(report.curve.groups.iter().all(|group| group.rounds == [5, 10, 15, 20]));
+}
+
+#[test]
+fn freezing_a_loop_shows() {
+    let frozen = reported("frozen", &["methods.tilp.calibrate_network=false"]);
+    assert_eq!(frozen.frozen, ["network"]);
+    let [delay, energy, _, success] = &frozen.sub_twins[..] else { panic!("four quantities") };
+    for one in [delay, energy] {
+        assert_eq!(one.error_after, one.error_before);
+        assert_eq!(one.coverage_after, one.coverage_before);
+    }
+    assert_ne!(success.error_after, success.error_before, "the other loops still learn");
+    let task = reported("frozen-task", &["methods.tilp.calibrate_task=false"]);
+    assert_eq!(task.frozen, ["task"]);
+    assert_ne!(task.sub_twins[0].error_after, task.sub_twins[0].error_before);
+}
+
+#[test]
+fn where_nothing_is_hidden_the_twin_is_exact() {
+    let mirror = [
+        "hardware.hidden_share=0.0",
+        "cell.hidden_noise_figure_db=0.0",
+        "hardware.measurement_noise=0.0",
+    ];
+    let (_, replay) = recorded("mirror", "random", &mirror);
+    let all = forecasts(&replay);
+    for sample in all.delay.iter().chain(&all.energy) {
+        let off = sample.before.mid / sample.measured - 1.0;
+        assert!(off.abs() < 1e-9, "{sample:?}");
+    }
+}
+
+#[test]
+fn every_quantity_has_its_figure() {
+    let (_, replay) = recorded("figures", "deficit", &[]);
+    let all = forecasts(&replay);
+    let drawn = figures(&all, &report(&replay, &all));
+    let names: Vec<&str> = drawn.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["delay.svg", "energy.svg", "loss.svg", "success.svg", "tasks.svg"]);
+    for (name, figure) in &drawn {
+        let svg = figure.to_svg();
+        assert!(svg.contains("deficit on tiny, seed 0") && !svg.contains("NaN"), "{name}");
+        assert!(!figure.panels.is_empty(), "{name}");
+    }
+}
