@@ -83,7 +83,7 @@ pub struct Run {
 }
 
 const TWIN: &str = "\
-Two twins go through the rounds of the run, whichever method decided in it: one calibrates after
+Two twins go through the rounds of a run whose terminals train side by side: one calibrates after
 every round (but for the loops that [methods.tilp] of the run's scenario freezes), one never does.
 Both forecast each round before they see it. Figures: delay.svg, energy.svg, loss.svg, success.svg,
 tasks.svg.

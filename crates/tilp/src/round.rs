@@ -133,6 +133,30 @@ impl Decision {
     }
 }
 
+/// How a round is to be trained, where a method decides that besides the paper's five variables.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conduct {
+    /// The order of the terminals, where they train one after another.
+    pub order: Vec<usize>,
+    /// Which layers have copies of their own and which are averaged; none leaves it to the
+    /// scenario.
+    pub tiers: Option<Tiers>,
+}
+
+/// Layers by where their copies live, and whose turn it is to be averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiers {
+    /// Up to this layer every terminal has a copy of its own; what lies behind its cut the server
+    /// keeps for it.
+    pub own: usize,
+    /// The copies of the terminals are averaged at the end of this round.
+    pub average_own: bool,
+    /// From there up to this layer every edge server has a copy for its group.
+    pub edge: usize,
+    /// The copies of the edge servers are averaged at the end of this round.
+    pub average_edge: bool,
+}
+
 /// The limits of the problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -150,12 +174,38 @@ pub struct Limits {
 
 /// A decision inside the hard domain. Only [`Limits::project`] makes one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Feasible(Decision);
+pub struct Feasible {
+    decision: Decision,
+    conduct: Conduct,
+}
 
 impl Feasible {
     /// The decision itself.
     pub fn decision(&self) -> &Decision {
-        &self.0
+        &self.decision
+    }
+
+    /// How the round is to be trained.
+    pub fn conduct(&self) -> &Conduct {
+        &self.conduct
+    }
+
+    /// The same decision, trained in this way. The order becomes one of all scheduled terminals:
+    /// whom it does not name comes last.
+    pub fn conducted(mut self, mut conduct: Conduct) -> Self {
+        let mut waiting: Vec<usize> = self.decision.scheduled().collect();
+        conduct.order.retain(|n| {
+            let place = waiting.iter().position(|other| other == n);
+            place.map(|index| waiting.remove(index)).is_some()
+        });
+        conduct.order.extend(waiting);
+        self.conduct = conduct;
+        self
+    }
+
+    /// Whether the terminals' copies are averaged at the end of the round.
+    pub fn aggregates(&self, seen: &Observation) -> bool {
+        self.conduct.tiers.map_or(seen.aggregates, |tiers| tiers.average_own)
     }
 }
 
@@ -171,7 +221,8 @@ impl Limits {
         for one in &mut wanted.terminals {
             *one = self.project_terminal(*one);
         }
-        Feasible(wanted)
+        let order = wanted.scheduled().collect();
+        Feasible { decision: wanted, conduct: Conduct { order, tiers: None } }
     }
 
     fn project_terminal(&self, one: TerminalDecision) -> TerminalDecision {
@@ -410,6 +461,10 @@ pub trait Confidant {
 pub trait Allocator: Persist {
     /// The decision for the round seen.
     fn decide(&mut self, seen: &Observation) -> Decision;
+    /// How the round decided last is to be trained, where the method decides that too.
+    fn conduct(&self) -> Conduct {
+        Conduct::default()
+    }
     /// Learns from what was observed of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &Feasible, _outcome: &Outcome) {}
     /// The way in for the truth. Every method but `oracle` leaves it closed, which a test of the
@@ -467,6 +522,18 @@ mod tests {
         let feasible = limits().project(Decision::idle(3, 2));
         assert_eq!(feasible.decision().scheduled().collect::<Vec<_>>(), [0]);
         assert_eq!(feasible.decision().terminals[0].bandwidth, Hertz(100.0));
+    }
+
+    #[test]
+    fn an_order_names_every_scheduled_terminal_once() {
+        let mut decision = Decision::idle(5, 2);
+        for n in [0, 1, 3, 4] {
+            decision.terminals[n].scheduled = true;
+        }
+        let plan = limits().project(decision);
+        assert_eq!(plan.conduct().order, [0, 1, 3, 4]);
+        let conduct = Conduct { order: vec![4, 9, 2, 0, 4], tiers: None };
+        assert_eq!(plan.conducted(conduct).conduct().order, [4, 0, 1, 3]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn run(
             confidant.hear(&world.reveal(&confidant.question()));
         }
         let wanted = allocator.decide(&seen);
-        let plan = limits.project(wanted);
+        let plan = limits.project(wanted).conducted(allocator.conduct());
         let done = world.execute(&plan);
         allocator.learn(&seen, &plan, &done.outcome);
         let round = RoundRecord { seen, plan, done };

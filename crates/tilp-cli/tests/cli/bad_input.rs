@@ -111,7 +111,19 @@ fn a_folder_is_no_scenario_file() {
 #[test]
 fn an_unknown_method_is_named_with_those_that_exist() {
     let said = refused(&Scratch::new("method"), &["run", "tiny", "--method", "magic"]);
-    assert_names(&said, &["method = magic", "splitfed, random, greedy, deficit", "--method"]);
+    assert_names(&said, &["method = magic", "one of tilp, fedavg, splitnn, splitfed", "--method"]);
+}
+
+#[test]
+fn a_bad_variant_of_a_method_is_refused_with_what_would_be_right() {
+    let scratch = Scratch::new("variant");
+    let said = |name: &str| refused(&scratch, &["run", "tiny", "--method", name]);
+    assert_names(&said("asfl+late"), &["method = asfl+late", "+guard+q0.9"]);
+    assert_names(
+        &said("random+guard"),
+        &["method = random+guard", "only after one of fedavg, splitnn"],
+    );
+    assert_names(&said("asfl+q0.95"), &["method = asfl+q0.95", "limits.compression = 0.9"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use super::{Tilp, TilpOptions};
 use crate::rng::Seed;
 use crate::round::{
-    Allocator, Confidant, Decision, Feasible, Observation, Outcome, Question, Truth,
+    Allocator, Conduct, Confidant, Decision, Feasible, Observation, Outcome, Question, Truth,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::twin::{Nominal, Twin};
@@ -61,6 +61,10 @@ impl Oracle {
 impl Allocator for Oracle {
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.tilp.decide(seen)
+    }
+
+    fn conduct(&self) -> Conduct {
+        self.tilp.conduct()
     }
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {

@@ -1,33 +1,37 @@
 //! SplitFed: everybody takes part, an even share each, one fixed cut, nothing compressed.
 
-use super::Problem;
-use crate::round::{Allocator, Decision, Observation, TerminalDecision};
-use crate::snapshot::Persist;
+use rand::seq::SliceRandom;
 
-/// SplitFed V1 as published: no resource is decided. Its copies are averaged every round.
+use super::published::{Planner, Proposal, Setup};
+use crate::round::{Conduct, Observation};
+use crate::snapshot::Persist;
+use crate::split::rule::Rule;
+
+/// SplitFed (Thapa et al. 2022): no resource is decided. Its copies are averaged every round. In
+/// version 2 the server steps after every terminal, in an order drawn anew each round.
 pub struct SplitFed {
-    problem: Problem,
+    setup: Setup,
 }
 
 impl SplitFed {
-    /// SplitFed on a problem.
-    pub fn new(problem: Problem) -> Self {
-        Self { problem }
+    /// SplitFed on a problem; its version is its training rule.
+    pub fn new(setup: Setup) -> Self {
+        Self { setup }
     }
 }
 
 impl Persist for SplitFed {}
 
-impl Allocator for SplitFed {
-    fn decide(&mut self, seen: &Observation) -> Decision {
-        let n_terminals = seen.terminals.len();
-        let everybody = TerminalDecision {
-            scheduled: true,
-            bandwidth: self.problem.limits.bandwidth / n_terminals as f64,
-            power: self.problem.limits.power,
-            cut: self.problem.cut,
-            compression: 0.0,
-        };
-        Decision { terminals: vec![everybody; n_terminals], fallback: false }
+impl Planner for SplitFed {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal {
+        let share = self.setup.problem.limits.bandwidth / among.len() as f64;
+        let cut = self.setup.problem.cut;
+        let decision = self.setup.decision(seen, among.iter().map(|&n| (n, share, cut)));
+        if self.setup.rule != Rule::Sequential {
+            return Proposal::plain(decision);
+        }
+        let mut order = among.to_vec();
+        order.shuffle(&mut self.setup.seed.named("order").at(seen.round).rng());
+        Proposal { decision, conduct: Conduct { order, tiers: None } }
     }
 }

@@ -3,8 +3,10 @@
 //! The world calls it with the true hardware, allocators and the twin with nominal values; a
 //! difference between the two is a difference of the arguments, never of the formula.
 
+mod bill;
 mod profile;
 
+pub use bill::{Bill, Terms};
 pub use profile::{Accounting, Payload, Profile, Sync};
 
 use crate::units::{Bits, Bytes, Gain, Hertz, Joules, Operations, Seconds, Watts};

@@ -90,6 +90,25 @@ impl Accounting {
         }
     }
 
+    /// What a terminal has to do that fetches the whole model, trains it on so many samples and
+    /// sends its change back. The model is its payload, so it is billed whatever `sync` says; what
+    /// is fetched is never compressed.
+    pub fn whole(&self, profile: &Profile, samples: usize, compression: f64) -> Job {
+        let last = profile.cuts.len();
+        let model = profile.parameters(0, last);
+        let plain = model + Bytes(MESSAGE_HEADER_BYTES as u64);
+        let numbers = (model.0 / 4) as usize;
+        let encoded = MESSAGE_HEADER_BYTES + self.compressor.payload_bytes(numbers, 1, compression);
+        let up = match self.payload {
+            Payload::Nominal => Bytes((model.0 as f64 * (1.0 - compression)).round() as u64),
+            Payload::Encoded if compression > 0.0 => Bytes(encoded as u64),
+            Payload::Encoded => plain,
+        };
+        let down = if self.payload == Payload::Nominal { model } else { plain };
+        let work = profile.cuts[last - 1].operations * samples as f64;
+        Job { work, up, down, ..Job::default() }
+    }
+
     /// What a terminal has to do that only delivers its first `deliver` layers.
     pub fn delivery(&self, profile: &Profile, deliver: usize) -> Job {
         Job { sync_up: self.model(profile, 0, deliver), ..Job::default() }

@@ -10,7 +10,7 @@ use crate::record::{
     Checkpoint, Evaluation, Files, History, Identity, RecordError, RoundRow, RunFolder, Summary,
 };
 use crate::round::{
-    Allocator, Confidant, Decision, Feasible, Observation, Outcome, SuccessCount, World,
+    Allocator, Conduct, Confidant, Decision, Feasible, Observation, Outcome, SuccessCount, World,
 };
 use crate::run::{Recorder, RoundRecord, Stop, run};
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
@@ -198,6 +198,10 @@ impl Allocator for Timed<'_> {
         let decision = self.inner.decide(seen);
         self.plan_s.borrow_mut().push(self.watcher.seconds() - before);
         decision
+    }
+
+    fn conduct(&self) -> Conduct {
+        self.inner.conduct()
     }
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {

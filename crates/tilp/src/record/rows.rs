@@ -185,7 +185,7 @@ impl RoundRow {
             violation_deadline_s: ledger.violation.deadline.0,
             violation_memory_bytes: ledger.violation.memory.0,
             violation_spectrum_hz: ledger.violation.spectrum.0,
-            aggregated: seen.aggregates,
+            aggregated: plan.aggregates(seen),
             fallback: plan.decision().fallback,
             calibration_success: pooled(outcome.success.as_deref()),
             report_success: pooled(ledger.report.as_deref()),

@@ -1,4 +1,5 @@
-//! From a checked scenario to the parts of a run. The only file that names every implementation.
+//! From a checked scenario to the parts of a run. Besides `registry`, the only file that names
+//! every implementation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,11 +7,9 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::planner::tilp;
 use super::raw;
+use super::registry::{Kit, Method};
 use super::{Scenario, ScenarioError};
-use crate::allocate::{
-    Clock, Deficit, Greedy, Oracle, OracleOptions, Problem, Random, ReferenceKnobs, SplitFed, Tilp,
-    TilpOptions,
-};
+use crate::allocate::{Clock, Problem, ReferenceKnobs};
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use crate::rng::Seed;
 use crate::round::{Allocator, Limits};
@@ -44,95 +43,6 @@ const LOSS_WEIGHTS: [f32; ACTION] = [1.0, 1.0, 1.0, 0.5];
 /// an older program is taken for a new one.
 const DEMONSTRATIONS_VERSION: u32 = 1;
 
-/// An allocation method by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Method {
-    /// The name on the command line and in tables.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub about: &'static str,
-    /// Rounds between aggregations, if the method has its own rule.
-    pub(super) aggregate_every: Option<u64>,
-    /// The method whose learning rates it shares unless it has its own.
-    rates_of: Option<&'static str>,
-    build: fn(Kit) -> Box<dyn Allocator>,
-}
-
-/// What a method may be built from: what a base station knows, and the method's own knobs.
-struct Kit {
-    problem: Problem,
-    nominal: Nominal,
-    knobs: ReferenceKnobs,
-    tilp: TilpOptions,
-    oracle: OracleOptions,
-    clock: Option<Clock>,
-    seed: Seed,
-}
-
-/// Every method there is.
-const METHODS: [Method; 6] = [
-    Method {
-        name: "tilp",
-        about: "search in a calibrated digital twin, guided by an actor and a critic",
-        aggregate_every: None,
-        rates_of: None,
-        build: |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed).with_clock(kit.clock)),
-    },
-    Method {
-        name: "splitfed",
-        about: "everybody, even shares, fixed cut, averaged every round",
-        aggregate_every: Some(1),
-        rates_of: None,
-        build: |kit| Box::new(SplitFed::new(kit.problem)),
-    },
-    Method {
-        name: "random",
-        about: "random terminals that can make the deadline together",
-        aggregate_every: None,
-        rates_of: None,
-        build: |kit| Box::new(Random::new(kit.problem, kit.knobs, kit.seed)),
-    },
-    Method {
-        name: "greedy",
-        about: "best channels first, equal finishing time",
-        aggregate_every: None,
-        rates_of: None,
-        build: |kit| Box::new(Greedy::new(kit.problem, kit.knobs)),
-    },
-    Method {
-        name: "deficit",
-        about: "terminals of failing tasks drawn more often, equal finishing time",
-        aggregate_every: None,
-        rates_of: None,
-        build: |kit| Box::new(Deficit::new(kit.problem, kit.knobs, kit.seed)),
-    },
-    Method {
-        name: "oracle",
-        about: "tilp told the true world model: no method, an upper bound",
-        aggregate_every: None,
-        rates_of: Some("tilp"),
-        build: |kit| Box::new(Oracle::new(kit.nominal, kit.tilp, kit.oracle, kit.seed)),
-    },
-];
-
-/// Every method there is.
-pub fn methods() -> &'static [Method] {
-    &METHODS
-}
-
-/// The method of that name.
-pub fn method(name: &str) -> Result<Method, ScenarioError> {
-    METHODS.iter().copied().find(|method| method.name == name).ok_or_else(|| {
-        let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
-        ScenarioError::Range {
-            field: "method".into(),
-            value: name.into(),
-            expected: format!("one of {}", known.join(", ")),
-            place: "--method".into(),
-        }
-    })
-}
-
 /// The parts of a run.
 pub struct Parts {
     /// The physical world.
@@ -164,6 +74,7 @@ pub fn assemble_with_clock(
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
     let raw = &scenario.raw;
+    let rule = method.training(scenario)?;
     let seed = Seed::new(seed);
     let (policy, base) = policy(scenario)?;
     let profile = profile(raw, &policy);
@@ -184,6 +95,7 @@ pub fn assemble_with_clock(
             raw::Late::Wait => Late::Wait,
         },
         give_up: Seconds(raw.limits.give_up_s),
+        rule,
         profile: profile.clone(),
     };
     let variants = draw_fleet(raw, seed.named("fleet"));
@@ -212,7 +124,11 @@ pub fn assemble_with_clock(
         tilp: tilp(&raw.methods.tilp),
         oracle: raw.methods.oracle.options(),
         clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
+        baselines: raw.methods.baselines.clone(),
+        rounds: raw.rounds,
+        terminal_rate: f64::from(rates(raw, method).start.terminal),
         seed: seed.named("allocator"),
+        edition: method.published,
     });
     Ok(Parts { world, allocator, limits })
 }

@@ -129,23 +129,20 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.between("methods.reference.margin", reference.margin, 0.01, 1.0)?;
     checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)?;
     for (name, rates) in &raw.methods.rates {
-        if !methods_known().any(|known| known == name) {
-            let known: Vec<&str> = methods_known().collect();
-            let expected = format!("one of {}", known.join(", "));
+        if super::method(name).is_err() {
+            let known: Vec<&str> = super::methods().iter().map(|method| method.name).collect();
+            let expected = format!("one of {}, or a variant of one", known.join(", "));
             return Err(checker.wrong("methods.rates", name, &expected));
         }
         let field = |rate: &str| format!("methods.rates.{name}.{rate}");
         checker.between(&field("server_rate"), rates.server_rate, 0.0, 100.0)?;
         checker.between(&field("terminal_rate"), rates.terminal_rate, 0.0, 100.0)?;
     }
+    raw.methods.baselines.check(checker)?;
     let oracle = &raw.methods.oracle;
     checker.within("methods.oracle.loss_samples", oracle.loss_samples as u64, 1, 100_000)?;
     checker.within("methods.oracle.success_episodes", oracle.success_episodes as u64, 1, 1000)?;
     tilp(checker, &raw.methods.tilp)
-}
-
-fn methods_known() -> impl Iterator<Item = &'static str> {
-    super::methods().iter().map(|method| method.name)
 }
 
 fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
@@ -174,7 +171,7 @@ fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-struct Checker<'a> {
+pub(super) struct Checker<'a> {
     place: &'a str,
 }
 
@@ -188,21 +185,38 @@ impl Checker<'_> {
         }
     }
 
-    fn at_least(&self, field: &str, value: u64, least: u64) -> Result<(), ScenarioError> {
+    pub(super) fn at_least(
+        &self,
+        field: &str,
+        value: u64,
+        least: u64,
+    ) -> Result<(), ScenarioError> {
         if value >= least {
             return Ok(());
         }
         Err(self.wrong(field, value, &format!("at least {least}")))
     }
 
-    fn within(&self, field: &str, value: u64, least: u64, most: u64) -> Result<(), ScenarioError> {
+    pub(super) fn within(
+        &self,
+        field: &str,
+        value: u64,
+        least: u64,
+        most: u64,
+    ) -> Result<(), ScenarioError> {
         if (least..=most).contains(&value) {
             return Ok(());
         }
         Err(self.wrong(field, value, &format!("{least} to {most}")))
     }
 
-    fn between(&self, field: &str, value: f64, least: f64, most: f64) -> Result<(), ScenarioError> {
+    pub(super) fn between(
+        &self,
+        field: &str,
+        value: f64,
+        least: f64,
+        most: f64,
+    ) -> Result<(), ScenarioError> {
         if value >= least && value <= most {
             return Ok(());
         }

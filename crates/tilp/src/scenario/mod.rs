@@ -3,17 +3,19 @@
 mod assemble;
 mod cache;
 mod check;
+mod knobs;
 mod load;
 mod planner;
 mod raw;
+mod registry;
 mod twin;
 
-pub use assemble::{
-    Method, Parts, assemble, assemble_with_clock, method, methods, narrow_demonstrations, untrained,
-};
+pub use assemble::{Parts, assemble, assemble_with_clock, narrow_demonstrations, untrained};
 pub use cache::{Cache, CacheError};
+pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
 pub use planner::{planner, tasks};
+pub use registry::{Kit, Method, method, methods};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};

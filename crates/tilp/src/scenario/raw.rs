@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::knobs::Baselines;
 use crate::allocate::OracleOptions;
 
 /// A complete scenario.
@@ -327,6 +328,8 @@ pub struct Methods {
     pub cut: usize,
     /// The reference methods `random`, `greedy` and `deficit`.
     pub reference: Reference,
+    /// The published methods.
+    pub baselines: Baselines,
     /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.

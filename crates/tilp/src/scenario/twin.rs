@@ -6,6 +6,7 @@ use super::planner::tilp;
 use super::{Method, Scenario, ScenarioError};
 use crate::cost::Hardware;
 use crate::rng::Seed;
+use crate::split::rule::Rule;
 use crate::twin::{Nominal, TwinOptions};
 use crate::world::{draw_nominal, draw_truth};
 
@@ -20,13 +21,24 @@ pub struct TwinParts {
     pub truth: Vec<Hardware>,
 }
 
-/// The parts of the twin that a run of this method had, or would have had.
+/// The parts of the twin that a run of this method had, or would have had. The twin knows rounds in
+/// which terminals exchange activations with the server side by side; of a method that trains in
+/// another way it could forecast nothing.
 pub fn assemble_twin(
     scenario: &Scenario,
     method: Method,
     seed: u64,
 ) -> Result<TwinParts, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    let rule = method.training(scenario)?;
+    if !matches!(rule, Rule::Parallel | Rule::Sequential) {
+        return Err(ScenarioError::Range {
+            field: "method".into(),
+            value: method.name.into(),
+            expected: "one whose terminals train side by side on activations".into(),
+            place: scenario.place.clone(),
+        });
+    }
     let profile = profile(raw, &untrained(scenario)?);
     let range = hardware_range(raw);
     let hardware = draw_nominal(raw.cell.n_terminals, &range, seed.named("hardware"));

@@ -7,9 +7,9 @@
 
 use rayon::prelude::*;
 
-use super::engine::{Engine, Job, Outcome, Participant, RoundError};
+use super::engine::{Copies, Engine, Job, Outcome, Participant, RoundError};
 use super::model::{SplitModel, Weights};
-use super::server::Backward;
+use super::server::{Backward, backpropagate};
 use super::terminal::Terminal;
 use crate::nn::optimiser::descend;
 use crate::units::Bytes;
@@ -22,9 +22,9 @@ struct Half {
 }
 
 impl<M: SplitModel> Engine<M> {
-    /// One round in which all terminals get the mean of the gradients at the cut. They must share
-    /// the cut and the size of their minibatch. The message counts for every terminal in `down`;
-    /// it is the same for all, so a caller may bill it once.
+    /// One round in which all terminals get the mean of the gradients at the cut, which they must
+    /// share. A terminal with a smaller minibatch counts in the samples it has. The message counts
+    /// for every terminal in `down`; it is the same for all, so a caller may bill it once.
     pub fn broadcast_round(
         &mut self,
         round: u64,
@@ -33,13 +33,14 @@ impl<M: SplitModel> Engine<M> {
         let chosen = self.chosen(participants)?;
         self.check_common(participants)?;
         self.seats.resize_with(self.seats.len().max(participants.len()), Weights::default);
-        let Self { model, settings, server, terminals, seats, pool } = self;
+        let Self { model, settings, server, terminals, seats, pool, edges, local } = self;
         let mut tasks: Vec<(&mut Terminal, Participant)> = terminals
             .iter_mut()
             .zip(chosen)
             .filter_map(|(terminal, participant)| Some((terminal, participant?)))
             .collect();
-        let job = Job { model: &**model, settings, server, pool, round };
+        let (copies, local) = (Copies::default(), *local);
+        let job = Job { model: &**model, settings, server, edges, copies, local, pool, round };
         let halves: Vec<Half> = tasks
             .par_iter_mut()
             .zip(&mut *seats)
@@ -65,29 +66,32 @@ impl<M: SplitModel> Engine<M> {
     fn check_common(&self, participants: &[Participant]) -> Result<(), RoundError> {
         let Some(first) = participants.first() else { return Ok(()) };
         let last = self.model.n_layers();
-        let samples = |one: &Participant| {
-            self.settings.samples.min(self.terminals[one.terminal].data().len())
-        };
         for one in participants {
-            let terminal = one.terminal;
-            let wrong = |field, value: usize, expected: String| {
-                Err(RoundError::Participant { terminal, field, value: value as f64, expected })
-            };
             if one.cut != first.cut || one.cut == last {
-                return wrong("cut", one.cut, format!("one cut below {last} for all"));
-            }
-            if samples(one) != samples(first) {
-                return wrong("samples", samples(one), format!("{} as the others", samples(first)));
+                let expected = format!("one cut below {last} for all");
+                let (terminal, value) = (one.terminal, one.cut as f64);
+                return Err(RoundError::Participant { terminal, field: "cut", value, expected });
             }
         }
         Ok(())
     }
 }
 
+/// Sample by sample the mean over those who have it.
 fn mean_flow(halves: &[Half]) -> Vec<f32> {
-    let mut mean = vec![0.0; halves.first().map_or(0, |half| half.flow.len())];
-    for half in halves {
-        descend(&mut mean, &half.flow, -1.0 / halves.len() as f32);
+    let longest = halves.iter().map(|half| half.flow.len()).max().unwrap_or(0);
+    let mut mean = vec![0.0; longest];
+    let mut done = 0;
+    // From one length of minibatch to the next the number of those who have the sample is fixed.
+    let mut lengths: Vec<usize> = halves.iter().map(|half| half.flow.len()).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    for length in lengths {
+        let having: Vec<&Half> = halves.iter().filter(|half| half.flow.len() >= length).collect();
+        for half in &having {
+            descend(&mut mean[done..length], &half.flow[done..length], -1.0 / having.len() as f32);
+        }
+        done = length;
     }
     mean
 }
@@ -104,10 +108,10 @@ impl<M: SplitModel> Job<'_, M> {
             *seat = Weights::zeros(self.model);
         }
         let Self { model, settings, server, round, .. } = *self;
-        let sync_down = self.download(terminal, cut)?;
+        let sync_down = self.download(terminal, cut, cut)?;
         self.with_work(|(front, back)| {
             let bytes = terminal.forward(model, settings, round, cut, q, front);
-            let done = server.backpropagate(model, settings, &bytes, back, seat)?;
+            let done = backpropagate(&server.weights, model, settings, &bytes, back, seat)?;
             let outcome = Outcome {
                 terminal: terminal.index as usize,
                 samples: done.samples,
@@ -132,7 +136,7 @@ impl<M: SplitModel> Job<'_, M> {
         mean: &[f32],
     ) -> Result<Outcome, RoundError> {
         let Self { model, settings, server, round, .. } = *self;
-        let reply = server.reply(settings, &half.done, mean);
+        let reply = server.reply(settings, &half.done, &mean[..half.flow.len()]);
         self.with_work(|(front, _)| {
             terminal.forward(model, settings, round, cut, q, front);
             let client_gradient_norm = terminal.backward(model, settings, &reply, front)?;

@@ -68,10 +68,20 @@ impl Dataset {
 
     /// Draws `samples` different samples (all, if there are not more) into `batch`.
     pub fn draw(&self, samples: usize, rng: &mut Rng, batch: &mut Batch) {
-        batch.samples = samples.min(self.len());
+        self.gather(&self.choose(samples, rng), batch);
+    }
+
+    /// Draws `samples` different samples (all, if there are not more); random order.
+    pub fn choose(&self, samples: usize, rng: &mut Rng) -> Vec<usize> {
+        index::sample(rng, self.len(), samples.min(self.len())).into_vec()
+    }
+
+    /// Puts these samples side by side into `batch`.
+    pub fn gather(&self, samples: &[usize], batch: &mut Batch) {
+        batch.samples = samples.len();
         batch.observations.clear();
         batch.actions.clear();
-        for sample in index::sample(rng, self.len(), batch.samples) {
+        for &sample in samples {
             batch.observations.extend_from_slice(self.observation(sample));
             batch.actions.extend_from_slice(self.action(sample));
         }

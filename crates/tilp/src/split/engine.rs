@@ -1,13 +1,17 @@
 //! Rounds of federated split learning with mixed cuts, and their aggregation.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
 use super::compress::Compressor;
 use super::data::Dataset;
-use super::message::LayerWeights;
+use super::edge::Edge;
+use super::message::{Context, LayerWeights};
 use super::model::{SplitModel, Weights};
+use super::rule::Local;
 use super::server::{Server, ServerWork};
 use super::terminal::{Terminal, TerminalWork};
 use super::wire::WireError;
@@ -47,6 +51,18 @@ pub struct Participant {
     pub cut: usize,
     /// Share of the payload that is not sent.
     pub q: f64,
+}
+
+/// Which layers have more than one copy besides those on the terminals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copies {
+    /// Up to this layer every terminal trains a copy of its own; what lies behind its cut the
+    /// server keeps for it.
+    pub own: usize,
+    /// From there up to this layer every edge server trains a copy for its group.
+    pub edge: usize,
+    /// Number of edge servers; terminal `n` belongs to number `n` modulo this.
+    pub n_edges: usize,
 }
 
 /// What a round did for one participant.
@@ -96,6 +112,9 @@ pub struct Engine<M: SplitModel> {
     pub(super) settings: Settings,
     pub(super) server: Server,
     pub(super) terminals: Vec<Terminal>,
+    pub(super) edges: Vec<Edge>,
+    /// How much a terminal at the last layer trains in one round.
+    pub(super) local: Local,
     pub(super) seats: Vec<Weights>,
     pub(super) pool: Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
 }
@@ -112,6 +131,8 @@ impl<M: SplitModel> Engine<M> {
             settings,
             server: Server::new(base.clone()),
             terminals: terminals.collect(),
+            edges: Vec::new(),
+            local: Local::Steps(1),
             seats: Vec::new(),
             pool: Mutex::new(Vec::new()),
         }
@@ -168,24 +189,54 @@ impl<M: SplitModel> Engine<M> {
         round: u64,
         participants: &[Participant],
     ) -> Result<Vec<Outcome>, RoundError> {
+        self.round_with(round, participants, Copies::default())
+    }
+
+    /// The same where some layers have more copies.
+    pub fn round_with(
+        &mut self,
+        round: u64,
+        participants: &[Participant],
+        copies: Copies,
+    ) -> Result<Vec<Outcome>, RoundError> {
         let chosen = self.chosen(participants)?;
         self.seats.resize_with(self.seats.len().max(participants.len()), Weights::default);
-        let Self { model, settings, server, terminals, seats, pool } = self;
+        self.staff(copies);
+        let Self { model, settings, server, terminals, seats, pool, edges, local } = self;
         let mut tasks: Vec<_> = terminals.iter_mut().zip(&chosen).collect();
         tasks.retain(|(_, participant)| participant.is_some());
-        let job = Job { model: &**model, settings, server, pool, round };
+        let local = *local;
+        let job = Job { model: &**model, settings, server, edges, copies, local, pool, round };
         let done: Vec<Outcome> = tasks
             .into_par_iter()
             .zip(&mut *seats)
             .filter_map(|((terminal, participant), seat)| Some((terminal, (*participant)?, seat)))
             .map(|(terminal, participant, seat)| job.train(terminal, participant, seat))
             .collect::<Result<_, _>>()?;
-        let cuts = chosen.iter().flatten().map(|participant| participant.cut);
+        let own = chosen.iter().flatten().map(|participant| participant.cut.max(copies.own));
         let seats: Vec<_> =
-            cuts.zip(&done).zip(&*seats).map(|((cut, o), seat)| (cut, o.samples, seat)).collect();
-        server.update(settings, &seats);
+            own.zip(&done).zip(&*seats).map(|((own, o), seat)| (own, o.samples, seat)).collect();
+        for (index, edge) in edges.iter_mut().enumerate() {
+            let group = done.iter().zip(&seats);
+            let group = group.filter(|(outcome, _)| outcome.terminal % copies.n_edges == index);
+            let group: Vec<_> = group.map(|(_, seat)| *seat).collect();
+            edge.update(settings, copies.edge, &group);
+        }
+        let shared: Vec<_> =
+            seats.into_iter().map(|(own, o, seat)| (own.max(copies.edge), o, seat)).collect();
+        server.update(settings, &shared);
         let place = |terminal: usize| done.partition_point(|outcome| outcome.terminal < terminal);
         Ok(participants.iter().map(|one| done[place(one.terminal)]).collect())
+    }
+
+    /// As many edge servers as there are to be, each with the layers of its tier.
+    fn staff(&mut self, copies: Copies) {
+        let wanted = if copies.edge > copies.own { copies.n_edges } else { 0 };
+        let n_layers = self.model.n_layers();
+        self.edges.resize_with(wanted, || Edge::new(n_layers));
+        for edge in &mut self.edges {
+            edge.adopt(&self.server, copies.own + 1..=copies.edge);
+        }
     }
 
     /// The participants by terminal, each checked.
@@ -223,31 +274,54 @@ impl<M: SplitModel> Engine<M> {
     /// Untouched layers stay. Copies of terminals that are not in `arrived` are lost; afterwards
     /// no terminal holds anything current.
     pub fn aggregate(&mut self, arrived: &[usize]) {
+        self.aggregate_front(self.model.n_layers(), arrived);
+    }
+
+    /// The same for the layers up to `last` and all that any terminal has trained.
+    pub fn aggregate_front(&mut self, last: usize, arrived: &[usize]) {
         let mut present = vec![false; self.terminals.len()];
         for terminal in arrived {
             present[*terminal] = true;
         }
-        self.server.weights = self.mean(|terminal| present[terminal]);
-        self.server.served.fill(0);
+        let trained = self.terminals.iter().map(Terminal::last_trained).max().unwrap_or(0);
+        self.average(1..=last.max(trained), |terminal| present[terminal]);
         for terminal in &mut self.terminals {
             terminal.forget();
         }
     }
 
-    /// The model that an aggregation of all copies would give; nothing changes.
-    pub fn virtual_mean(&self) -> Weights {
-        self.mean(|_| true)
+    /// Makes the layers of the edge servers' tier the mean of their copies.
+    pub fn aggregate_edges(&mut self, copies: Copies) {
+        self.average(copies.own + 1..=copies.edge, |_| true);
     }
 
-    fn mean(&self, present: impl Fn(usize) -> bool + Sync) -> Weights {
-        let layers = (1..=self.model.n_layers()).into_par_iter().map(|layer| {
-            let own = (self.server.served[layer - 1], self.server.weights.layer(layer));
-            let theirs = self.terminals.iter().enumerate().filter(|(index, _)| present(*index));
-            let theirs = theirs.map(|(_, one)| (one.trained[layer - 1], one.weights.layer(layer)));
-            let trained = std::iter::once(own).chain(theirs).filter(|(samples, _)| *samples > 0);
-            weighted_mean(&trained.collect::<Vec<_>>()).unwrap_or_else(|| own.1.to_vec())
-        });
-        Weights::new(layers.collect())
+    fn average(&mut self, layers: RangeInclusive<usize>, present: impl Fn(usize) -> bool + Sync) {
+        let means: Vec<Vec<f32>> =
+            layers.clone().into_par_iter().map(|layer| self.mean(layer, &present)).collect();
+        for (layer, mean) in layers.clone().zip(means) {
+            *self.server.weights.layer_mut(layer) = mean;
+            self.server.served[layer - 1] = 0;
+        }
+        for edge in &mut self.edges {
+            edge.forget(layers.clone());
+        }
+    }
+
+    /// The model that an aggregation of all copies would give; nothing changes.
+    pub fn virtual_mean(&self) -> Weights {
+        let layers = (1..=self.model.n_layers()).into_par_iter();
+        Weights::new(layers.map(|layer| self.mean(layer, &|_| true)).collect())
+    }
+
+    fn mean(&self, layer: usize, present: &(impl Fn(usize) -> bool + Sync)) -> Vec<f32> {
+        let own = (self.server.served[layer - 1], self.server.weights.layer(layer));
+        let edges = self.edges.iter().filter(|edge| edge.holds[layer - 1]);
+        let edges = edges.map(|edge| (edge.served[layer - 1], edge.weights.layer(layer)));
+        let theirs = self.terminals.iter().enumerate().filter(|(index, _)| present(*index));
+        let theirs = theirs.map(|(_, one)| (one.trained[layer - 1], one.weights.layer(layer)));
+        let copies = std::iter::once(own).chain(edges).chain(theirs);
+        let trained: Vec<_> = copies.filter(|(samples, _)| *samples > 0).collect();
+        weighted_mean(&trained).unwrap_or_else(|| own.1.to_vec())
     }
 }
 
@@ -284,6 +358,9 @@ pub(super) struct Job<'a, M: SplitModel> {
     pub(super) model: &'a M,
     pub(super) settings: &'a Settings,
     pub(super) server: &'a Server,
+    pub(super) edges: &'a [Edge],
+    pub(super) copies: Copies,
+    pub(super) local: Local,
     pub(super) pool: &'a Mutex<Vec<(TerminalWork<M>, ServerWork<M>)>>,
     pub(super) round: u64,
 }
@@ -314,15 +391,41 @@ impl<M: SplitModel> Job<'_, M> {
         done
     }
 
-    /// Gives the terminal the layers it lacks for this cut; returns the bytes.
-    pub(super) fn download(&self, terminal: &mut Terminal, cut: usize) -> Result<Bytes, WireError> {
+    /// Gives the terminal the layers it lacks for this cut, and itself a copy of those up to `own`
+    /// that it keeps for the terminal; returns the bytes sent.
+    pub(super) fn download(
+        &self,
+        terminal: &mut Terminal,
+        cut: usize,
+        own: usize,
+    ) -> Result<Bytes, WireError> {
+        terminal.adopt(&self.server.weights, own);
         if terminal.held >= cut {
             return Ok(Bytes(0));
         }
-        let missing = terminal.held + 1..=cut;
-        let bytes = self.server.weights_message(self.round, terminal.index, missing);
+        let context = Context { round: self.round, terminal: terminal.index, cut: cut as u16 };
+        let first = terminal.held + 1;
+        let layers = terminal.weights.layers()[first - 1..cut].to_vec();
+        let bytes = LayerWeights { context, first: first as u16, layers }.to_bytes();
         terminal.receive(self.model, &bytes)?;
         Ok(Bytes(bytes.len() as u64))
+    }
+
+    /// The weights behind a terminal's cut: its own copies, its edge server's, the server's.
+    fn behind(&self, terminal: &Terminal, cut: usize, own: usize) -> Cow<'_, Weights> {
+        let Copies { edge, n_edges, .. } = self.copies;
+        if own == cut && edge <= cut {
+            return Cow::Borrowed(&self.server.weights);
+        }
+        let layer = |layer: usize| match layer {
+            layer if layer <= cut => Vec::new(),
+            layer if layer <= own => terminal.weights.layer(layer).to_vec(),
+            layer if layer <= edge => {
+                self.edges[terminal.index as usize % n_edges].weights.layer(layer).to_vec()
+            }
+            layer => self.server.weights.layer(layer).to_vec(),
+        };
+        Cow::Owned(Weights::new((1..=self.model.n_layers()).map(layer).collect()))
     }
 
     fn exchange(
@@ -333,26 +436,18 @@ impl<M: SplitModel> Job<'_, M> {
         (front, back): &mut (TerminalWork<M>, ServerWork<M>),
     ) -> Result<Outcome, RoundError> {
         let Self { model, settings, server, round, .. } = *self;
-        let sync_down = self.download(terminal, cut)?;
-        let index = terminal.index as usize;
+        let own = self.copies.own.clamp(cut, model.n_layers());
+        let sync_down = self.download(terminal, cut, own)?;
         if cut == model.n_layers() {
-            let (loss, norm, samples) = terminal.train_alone(model, settings, round, front);
-            return Ok(Outcome {
-                terminal: index,
-                samples,
-                loss,
-                client_gradient_norm: norm,
-                server_gradient_norm: 0.0,
-                up: Bytes(0),
-                down: Bytes(0),
-                sync_down,
-            });
+            return Ok(self.alone(terminal, q, sync_down, front));
         }
         let activation = terminal.forward(model, settings, round, cut, q, front);
-        let served = server.serve(model, settings, &activation, back, seat)?;
+        let weights = self.behind(terminal, cut, own);
+        let served = server.serve_on(&weights, model, settings, &activation, back, seat)?;
         let client_gradient_norm = terminal.backward(model, settings, &served.reply, front)?;
+        terminal.update_behind(settings, cut + 1..=own, served.samples, seat);
         Ok(Outcome {
-            terminal: index,
+            terminal: terminal.index as usize,
             samples: served.samples,
             loss: served.loss,
             client_gradient_norm,
@@ -361,5 +456,32 @@ impl<M: SplitModel> Job<'_, M> {
             down: Bytes(served.reply.len() as u64),
             sync_down,
         })
+    }
+
+    /// The whole model on the terminal: nothing to exchange but the model itself, and of that only
+    /// the change is compressed.
+    fn alone(
+        &self,
+        terminal: &mut Terminal,
+        q: f64,
+        sync_down: Bytes,
+        front: &mut TerminalWork<M>,
+    ) -> Outcome {
+        let Self { model, settings, round, .. } = *self;
+        let before = (q > 0.0).then(|| terminal.weights.clone());
+        let (loss, norm, samples) = terminal.train_alone(model, settings, round, self.local, front);
+        if let Some(before) = before {
+            terminal.round_change(settings, round, &before, q);
+        }
+        Outcome {
+            terminal: terminal.index as usize,
+            samples,
+            loss,
+            client_gradient_norm: norm,
+            server_gradient_norm: 0.0,
+            up: Bytes(0),
+            down: Bytes(0),
+            sync_down,
+        }
     }
 }

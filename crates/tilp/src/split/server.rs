@@ -95,7 +95,20 @@ impl Server {
         work: &mut ServerWork<M>,
         gradients: &mut Weights,
     ) -> Result<Served, WireError> {
-        let done = self.backpropagate(model, settings, bytes, work, gradients)?;
+        self.serve_on(&self.weights, model, settings, bytes, work, gradients)
+    }
+
+    /// The same with these weights in place of the server's own copies.
+    pub(super) fn serve_on<M: SplitModel>(
+        &self,
+        weights: &Weights,
+        model: &M,
+        settings: &Settings,
+        bytes: &[u8],
+        work: &mut ServerWork<M>,
+        gradients: &mut Weights,
+    ) -> Result<Served, WireError> {
+        let done = backpropagate(weights, model, settings, bytes, work, gradients)?;
         let reply = self.reply(settings, &done, &work.values);
         let cut = usize::from(done.context.cut);
         let gradient_norm = gradients.norm(cut + 1..=model.n_layers());
@@ -110,33 +123,6 @@ impl Server {
         let elements = flow.len() / done.samples;
         encode_gradient(&done.packing, flow, elements, &mut rng, &mut payload);
         CutGradient { context, loss: done.loss as f32, payload }.to_bytes()
-    }
-
-    /// Leaves the gradient at the cut in the values of `work`.
-    pub(super) fn backpropagate<M: SplitModel>(
-        &self,
-        model: &M,
-        settings: &Settings,
-        bytes: &[u8],
-        work: &mut ServerWork<M>,
-        gradients: &mut Weights,
-    ) -> Result<Backward, WireError> {
-        let Activation { context, payload, labels } = Activation::from_bytes(bytes)?;
-        let (cut, last) = (usize::from(context.cut), model.n_layers());
-        if cut == 0 || cut >= last {
-            return Err(WireError::new("cut", cut as u64, format!("1 to {}", last - 1)));
-        }
-        let elements = model.n_elements(cut);
-        let ServerWork { workspace, values, loss_gradient } = work;
-        let packing = decode(&payload, elements, settings.samples, values)?;
-        let samples = values.len() / elements;
-        expect("labels", labels.len(), samples * model.n_elements(last))?;
-        let outputs = model.forward(cut + 1..=last, &self.weights, values, workspace);
-        let loss = model.loss(outputs, &labels, loss_gradient);
-        let range = cut + 1..=last;
-        let flow = model.backward(range, &self.weights, loss_gradient, workspace, gradients);
-        values.copy_from_slice(flow);
-        Ok(Backward { context, packing, loss, samples })
     }
 
     /// One step of the server's copies with the gradients of all terminals served.
@@ -158,6 +144,34 @@ impl Server {
             *count += below.map(|(_, samples, _)| *samples as u64).sum::<u64>();
         });
     }
+}
+
+/// Runs the layers behind the cut forward and backward; leaves the gradient at the cut in the
+/// values of `work`.
+pub(super) fn backpropagate<M: SplitModel>(
+    weights: &Weights,
+    model: &M,
+    settings: &Settings,
+    bytes: &[u8],
+    work: &mut ServerWork<M>,
+    gradients: &mut Weights,
+) -> Result<Backward, WireError> {
+    let Activation { context, payload, labels } = Activation::from_bytes(bytes)?;
+    let (cut, last) = (usize::from(context.cut), model.n_layers());
+    if cut == 0 || cut >= last {
+        return Err(WireError::new("cut", cut as u64, format!("1 to {}", last - 1)));
+    }
+    let elements = model.n_elements(cut);
+    let ServerWork { workspace, values, loss_gradient } = work;
+    let packing = decode(&payload, elements, settings.samples, values)?;
+    let samples = values.len() / elements;
+    expect("labels", labels.len(), samples * model.n_elements(last))?;
+    let outputs = model.forward(cut + 1..=last, weights, values, workspace);
+    let loss = model.loss(outputs, &labels, loss_gradient);
+    let range = cut + 1..=last;
+    let flow = model.backward(range, weights, loss_gradient, workspace, gradients);
+    values.copy_from_slice(flow);
+    Ok(Backward { context, packing, loss, samples })
 }
 
 /// The gradient of one server layer: the mean over the terminals whose cut lies below it, weighted
@@ -196,7 +210,13 @@ pub(super) fn descend_layers(
     }
 }
 
-fn step(parameters: &mut [f32], gradient: &[f32], speed: &mut Vec<f32>, rate: f32, momentum: f32) {
+pub(super) fn step(
+    parameters: &mut [f32],
+    gradient: &[f32],
+    speed: &mut Vec<f32>,
+    rate: f32,
+    momentum: f32,
+) {
     if momentum == 0.0 {
         descend(parameters, gradient, rate);
     } else {

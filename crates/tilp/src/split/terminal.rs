@@ -1,12 +1,14 @@
 //! The terminal's half: front layers, data, and what it still owes the server.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::compress::{Packing, decode_gradient};
+use super::compress::{Packing, decode, decode_gradient};
 use super::data::{Batch, Dataset};
 use super::engine::Settings;
 use super::message::{Activation, Context, CutGradient, LayerWeights};
 use super::model::{SplitModel, Weights};
+use super::rule::Local;
 use super::server::descend_layers;
 use super::wire::{WireError, expect};
 
@@ -20,6 +22,8 @@ pub struct Terminal {
     pub(super) velocity: Weights,
     /// Layers 1 to this one are held.
     pub(super) held: usize,
+    /// Layers 1 to this one have a copy of its own, held or kept for it by the server.
+    pub(super) current: usize,
     /// Samples used on every layer since the last aggregation.
     pub(super) trained: Vec<u64>,
 }
@@ -66,6 +70,7 @@ impl Terminal {
             weights: base,
             velocity: Weights::empty(n_layers),
             held: n_layers,
+            current: n_layers,
             trained: vec![0; n_layers],
         }
     }
@@ -85,9 +90,23 @@ impl Terminal {
         self.held
     }
 
-    /// The deepest layer trained since the last aggregation.
+    /// The last layer of which it has trained a copy since the last aggregation.
+    pub(super) fn last_trained(&self) -> usize {
+        self.trained.iter().rposition(|samples| *samples > 0).map_or(0, |index| index + 1)
+    }
+
+    /// The deepest layer held and trained since the last aggregation.
     pub fn deepest_trained(&self) -> usize {
-        self.trained.iter().take_while(|samples| **samples > 0).count()
+        self.trained[..self.held].iter().take_while(|samples| **samples > 0).count()
+    }
+
+    /// Starts copies of its own up to layer `own` from these weights.
+    pub(super) fn adopt(&mut self, weights: &Weights, own: usize) {
+        for layer in self.current + 1..=own {
+            *self.weights.layer_mut(layer) = weights.layer(layer).to_vec();
+            self.velocity.layer_mut(layer).clear();
+        }
+        self.current = self.current.max(own);
     }
 
     /// Takes over the layers in a message of the server, the first of them the first it lacks.
@@ -101,6 +120,7 @@ impl Terminal {
             self.velocity.layer_mut(layer).clear();
         }
         self.held = message.context.cut.into();
+        self.current = self.current.max(self.held);
         Ok(())
     }
 
@@ -145,6 +165,28 @@ impl Terminal {
         self.data.draw(settings.samples, &mut rng, batch);
     }
 
+    /// The minibatches of a round that the terminal trains on its own.
+    fn batches(&self, settings: &Settings, round: u64, local: Local) -> Vec<Vec<usize>> {
+        let seed = |name: &str| settings.seed.named(name).at(self.index.into()).at(round);
+        match local {
+            // The first is the one that any other rule would draw.
+            Local::Steps(steps) => (0..steps as u64)
+                .map(|step| {
+                    let first = seed("split/minibatch");
+                    let mut rng = if step == 0 { first.rng() } else { first.at(step).rng() };
+                    self.data.choose(settings.samples, &mut rng)
+                })
+                .collect(),
+            Local::Epochs(epochs) => (0..epochs as u64)
+                .flat_map(|epoch| {
+                    let all =
+                        self.data.choose(self.data.len(), &mut seed("split/epoch").at(epoch).rng());
+                    all.chunks(settings.samples).map(<[usize]>::to_vec).collect::<Vec<_>>()
+                })
+                .collect(),
+        }
+    }
+
     /// Takes the gradient at the cut back through the front layers and updates them. Returns the
     /// norm of the gradient.
     pub fn backward<M: SplitModel>(
@@ -171,22 +213,65 @@ impl Terminal {
         Ok(gradients.norm(1..=cut))
     }
 
-    /// Trains all layers on the terminal, without any exchange. Returns loss, norm, samples.
+    /// Trains all layers on the terminal, without any exchange. Returns the loss over all samples
+    /// used, the norm of the last gradient, and the number of samples.
     pub fn train_alone<M: SplitModel>(
         &mut self,
         model: &M,
         settings: &Settings,
         round: u64,
+        local: Local,
         work: &mut TerminalWork<M>,
     ) -> (f64, f64, usize) {
-        self.draw(settings, round, &mut work.batch);
-        let TerminalWork { workspace, gradients, values, batch, .. } = work;
+        let (mut total, mut norm, mut used) = (0.0, 0.0, 0);
         let all = 1..=model.n_layers();
-        let outputs = model.forward(all.clone(), &self.weights, &batch.observations, workspace);
-        let loss = model.loss(outputs, &batch.actions, values);
-        model.backward(all.clone(), &self.weights, values, workspace, gradients);
-        self.update(settings, model.n_layers(), batch.samples, gradients);
-        (loss, gradients.norm(all), batch.samples)
+        for samples in self.batches(settings, round, local) {
+            let TerminalWork { workspace, gradients, values, batch, .. } = work;
+            self.data.gather(&samples, batch);
+            let outputs = model.forward(all.clone(), &self.weights, &batch.observations, workspace);
+            let loss = model.loss(outputs, &batch.actions, values);
+            model.backward(all.clone(), &self.weights, values, workspace, gradients);
+            self.update(settings, model.n_layers(), batch.samples, gradients);
+            norm = gradients.norm(all.clone());
+            total += loss * batch.samples as f64;
+            used += batch.samples;
+        }
+        (total / used as f64, norm, used)
+    }
+
+    /// Makes its copies those that the server decodes from their compressed change.
+    pub(super) fn round_change(
+        &mut self,
+        settings: &Settings,
+        round: u64,
+        before: &Weights,
+        q: f64,
+    ) {
+        let flat = |weights: &Weights| weights.layers().concat();
+        let (old, new) = (flat(before), flat(&self.weights));
+        let change: Vec<f32> = new.iter().zip(&old).map(|(new, old)| new - old).collect();
+        let mut rng = settings.stream("split/compress/model", self.index, round);
+        let (mut bytes, mut decoded) = (Vec::new(), Vec::new());
+        settings.compressor.encode(&change, change.len(), q, &mut rng, &mut bytes);
+        decode(&bytes, change.len(), 1, &mut decoded).expect("decodes what was just encoded");
+        let mut moved = old.iter().zip(&decoded).map(|(old, change)| old + change);
+        for layer in self.weights.layers_mut() {
+            layer.iter_mut().zip(&mut moved).for_each(|(value, moved)| *value = moved);
+        }
+    }
+
+    /// The step of its copies behind the cut, which the server keeps and steps by its own rate.
+    pub(super) fn update_behind(
+        &mut self,
+        settings: &Settings,
+        layers: RangeInclusive<usize>,
+        samples: usize,
+        gradients: &Weights,
+    ) {
+        let Self { weights, velocity, trained, .. } = self;
+        let (rate, momentum) = (settings.server_rate, settings.momentum);
+        descend_layers(weights, velocity, gradients, layers.clone(), rate, momentum);
+        layers.for_each(|layer| trained[layer - 1] += samples as u64);
     }
 
     /// The step of the front layers.
@@ -209,6 +294,7 @@ impl Terminal {
     /// After an aggregation nothing it holds is current.
     pub(super) fn forget(&mut self) {
         self.held = 0;
+        self.current = 0;
         self.trained.fill(0);
     }
 }

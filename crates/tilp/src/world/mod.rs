@@ -22,8 +22,9 @@ use crate::round::{
     TerminalOutcome, TerminalView, Truth, Violation, World,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
-use crate::split::engine::{self, Engine, Participant};
+use crate::split::engine::{self, Copies, Engine, Participant};
 use crate::split::policy::Policy;
+use crate::split::rule::Rule;
 use crate::units::{Hertz, Joules, Seconds};
 
 /// Learning rates of the two sides.
@@ -121,25 +122,47 @@ impl Cell {
 
     /// Trains those who made it, then aggregates if it is time.
     fn learn(&mut self, plan: &Feasible, settled: &Settled) -> Vec<engine::Outcome> {
-        let participants: Vec<Participant> = (plan.decision().scheduled())
-            .filter(|&n| settled.in_time[n])
-            .map(|n| {
-                let one = &plan.decision().terminals[n];
-                Participant { terminal: n, cut: one.cut, q: one.compression }
+        let layers = |n: usize| self.radio.terms().layers(plan.decision().terminals[n].cut);
+        let participants: Vec<Participant> = (plan.conduct().order.iter())
+            .filter(|&&n| settled.in_time[n])
+            .map(|&n| {
+                let q = plan.decision().terminals[n].compression;
+                Participant { terminal: n, cut: layers(n), q }
             })
             .collect();
         let round = self.state.round;
         let rates = self.rates.at(round);
         self.engine.settings_mut().server_rate = rates.server;
         self.engine.settings_mut().client_rate = rates.terminal;
-        let trained = self.engine.round(round, &participants);
+        let copies = self.copies(plan);
+        let trained = self.engine.train(self.radio.rule, round, &participants, copies);
         let trained = trained.expect("a feasible plan names each terminal once, at a legal cut");
-        if self.aggregates() {
-            let arrived: Vec<usize> =
-                (0..self.radio.n_terminals()).filter(|&n| settled.in_time[n]).collect();
-            self.engine.aggregate(&arrived);
+        let arrived: Vec<usize> =
+            (0..self.radio.n_terminals()).filter(|&n| settled.in_time[n]).collect();
+        match plan.conduct().tiers {
+            None if self.aggregates() => self.engine.aggregate(&arrived),
+            None => {}
+            Some(tiers) => {
+                if tiers.average_own {
+                    self.engine.aggregate_front(copies.own, &arrived);
+                }
+                if tiers.average_edge {
+                    self.engine.aggregate_edges(copies);
+                }
+            }
         }
         trained
+    }
+
+    /// Which layers have copies of their own in this round.
+    fn copies(&self, plan: &Feasible) -> Copies {
+        let last = self.radio.profile.cuts.len();
+        match (plan.conduct().tiers, self.radio.rule) {
+            (Some(tiers), Rule::Tiered { edges }) => {
+                Copies { own: tiers.own.min(last), edge: tiers.edge.min(last), n_edges: edges }
+            }
+            _ => Copies::default(),
+        }
     }
 
     /// What the base station measures: truth times log-normal noise.
@@ -172,6 +195,7 @@ impl Cell {
 
     fn ledger(&self, plan: &Feasible, settled: &Settled) -> Ledger {
         let n_terminals = self.radio.n_terminals();
+        let terms = self.radio.terms();
         let one = |n: usize| TerminalLedger {
             delay: settled.delays[n],
             energy_compute: settled.costs[n].energy_compute,
@@ -181,15 +205,13 @@ impl Cell {
             bytes_down: settled.jobs[n].down,
             bytes_sync: settled.jobs[n].sync_up + settled.jobs[n].sync_down,
         };
-        let memory = |n: usize| {
-            let need = self.radio.profile.memory(plan.decision().terminals[n].cut);
-            (need, self.radio.memory[n])
-        };
+        let memory =
+            |n: usize| (terms.memory(plan.decision().terminals[n].cut), self.radio.memory[n]);
         let violation = Violation::of(
             &self.radio.limits,
             plan.decision().scheduled().map(|n| settled.delays[n].min(self.radio.give_up)),
             plan.decision().scheduled().map(memory),
-            plan.decision().bandwidth(),
+            terms.asked(plan),
         );
         Ledger {
             terminals: (0..n_terminals).map(one).collect(),

@@ -1,9 +1,10 @@
 //! The true radio and hardware: who makes it in time, and what it costs.
 
 use super::Channel;
-use crate::cost::{self, Accounting, Cost, Grant, Hardware, Job, Link, Profile};
+use crate::cost::{Accounting, Bill, Cost, Hardware, Job, Profile, Terms};
 use crate::round::{Feasible, Limits, Observation};
-use crate::units::{Bytes, Hertz, Seconds, Watts};
+use crate::split::rule::Rule;
+use crate::units::{Bytes, Hertz, Seconds};
 use crate::wireless::{RateModel, round_delay};
 
 /// What happens to a terminal that misses the deadline (D2).
@@ -35,6 +36,8 @@ pub struct Radio {
     pub late: Late,
     /// No latency counts above this (D3).
     pub give_up: Seconds,
+    /// How rounds are trained.
+    pub rule: Rule,
 }
 
 /// How a round went in time, energy and bytes; one entry per terminal.
@@ -64,75 +67,37 @@ impl Radio {
         self.truth.len()
     }
 
+    /// The terms of a round, with the true hardware.
+    pub fn terms(&self) -> Terms<'_> {
+        Terms {
+            limits: &self.limits,
+            profile: &self.profile,
+            accounting: &self.accounting,
+            hardware: &self.truth,
+            rate_model: self.rate_model,
+            rule: self.rule,
+            closes: self.end(),
+        }
+    }
+
     /// Executes a plan on the true channel and hardware.
     ///
-    /// In a round that aggregates, a terminal that is not scheduled but owes its copy delivers it
-    /// at full power over one N-th of the band; the scheduled share what is left. The round waits
-    /// for such copies until the deadline. One that does not arrive is lost: that costs learning,
-    /// but it is no violation, since nobody scheduled that terminal.
+    /// The round waits until the deadline for copies that are owed. One that does not arrive is
+    /// lost: that costs learning, but it is no violation, since nobody scheduled that terminal.
     pub fn settle(&self, plan: &Feasible, seen: &Observation) -> Settled {
-        let decision = plan.decision();
+        let terms = self.terms();
+        let Bill { involved, grants, jobs, costs: full, starts, delays } = terms.bill(plan, seen);
         let n_terminals = self.n_terminals();
-        let owes = |n: usize| {
-            let owed = seen.aggregates && seen.terminals[n].owed_layers > 0;
-            owed && !decision.terminals[n].scheduled
-        };
-        let slice = self.limits.bandwidth / n_terminals as f64;
-        let reserved = slice * (0..n_terminals).filter(|&n| owes(n)).count() as f64;
-        let asked = decision.bandwidth();
-        let free = self.limits.bandwidth - reserved;
-        // D4: a base station cannot hand out more than it has.
-        let scale = if asked > free { free.0 / asked.0 } else { 1.0 };
-        let grant = |n: usize| {
-            let one = &decision.terminals[n];
-            match (one.scheduled, owes(n)) {
-                (true, _) => Grant { bandwidth: one.bandwidth * scale, power: one.power },
-                (_, true) => Grant { bandwidth: slice, power: self.limits.power },
-                _ => Grant { bandwidth: Hertz(0.0), power: Watts(0.0) },
-            }
-        };
-        let grants: Vec<Grant> = (0..n_terminals).map(grant).collect();
-        let jobs: Vec<Job> = (0..n_terminals).map(|n| self.job(plan, seen, n)).collect();
-        let involved =
-            (0..n_terminals).map(|n| decision.terminals[n].scheduled || owes(n)).collect();
-        self.close(plan, seen, grants, jobs, involved)
-    }
-
-    fn job(&self, plan: &Feasible, seen: &Observation, n: usize) -> Job {
-        let (one, view) = (&plan.decision().terminals[n], &seen.terminals[n]);
-        if one.scheduled {
-            let deliver = if seen.aggregates { one.cut.max(view.owed_layers) } else { 0 };
-            let (cut, held) = (one.cut, view.held_layers);
-            return self.accounting.training(&self.profile, cut, one.compression, held, deliver);
-        }
-        let deliver = if seen.aggregates { view.owed_layers } else { 0 };
-        self.accounting.delivery(&self.profile, deliver)
-    }
-
-    /// Delays and energies, and when the round ends.
-    fn close(
-        &self,
-        plan: &Feasible,
-        seen: &Observation,
-        grants: Vec<Grant>,
-        jobs: Vec<Job>,
-        involved: Vec<bool>,
-    ) -> Settled {
-        let n_terminals = self.n_terminals();
-        let full: Vec<Cost> =
-            (0..n_terminals).map(|n| self.true_cost(seen, n, &jobs[n], grants[n])).collect();
-        let delays: Vec<Seconds> = (0..n_terminals)
-            .map(|n| if involved[n] { full[n].delay() } else { Seconds(0.0) })
-            .collect();
         let fits = |n: usize| {
             let one = &plan.decision().terminals[n];
-            !one.scheduled || self.profile.memory(one.cut) <= self.memory[n]
+            !one.scheduled || terms.memory(one.cut) <= self.memory[n]
         };
         let end = self.end();
         let in_time: Vec<bool> =
             (0..n_terminals).map(|n| involved[n] && fits(n) && delays[n] <= end).collect();
+        let left = |n: usize| (end - starts[n]).max(Seconds(0.0));
         let costs: Vec<Cost> =
-            (0..n_terminals).map(|n| full[n].until(end, grants[n].power)).collect();
+            (0..n_terminals).map(|n| full[n].until(left(n), grants[n].power)).collect();
         let jobs =
             (0..n_terminals).map(|n| jobs[n].part(on_air_share(&full[n], &costs[n]))).collect();
         let scheduled = plan.decision().scheduled().map(|n| delays[n]);
@@ -155,13 +120,6 @@ impl Radio {
             // Under Rayleigh fading a wait has no mean; nobody waits for ever.
             Late::Wait => self.give_up,
         }
-    }
-
-    fn true_cost(&self, seen: &Observation, n: usize, job: &Job, grant: Grant) -> Cost {
-        let view = &seen.terminals[n];
-        let link =
-            Link { gain: view.gain, fading_power: view.fading_power, model: self.rate_model };
-        cost::cost(job, &self.truth[n], &link, grant)
     }
 }
 

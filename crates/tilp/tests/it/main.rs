@@ -4,11 +4,15 @@
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `methods`: decisions of the allocation methods.
+//! - `baselines`: decisions and books of the published methods and their variants.
+//! - `examples`: the examples run and do what they say.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `replay`: a run shown again to a twin.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
+mod baselines;
+mod examples;
 mod methods;
 mod oracle;
 mod plans;

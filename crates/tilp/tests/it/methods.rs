@@ -1,7 +1,7 @@
 //! Decisions of the allocation methods, on observations that no cell would ever show.
 
 use rand::RngExt;
-use tilp::allocate::{Deficit, Greedy, Problem, Random, ReferenceKnobs, SplitFed};
+use tilp::allocate::{Deficit, Greedy, Problem, Random, ReferenceKnobs};
 use tilp::cost::{Accounting, Grant, Payload, Profile, Sync};
 use tilp::rng::{Rng, Seed};
 use tilp::round::{
@@ -17,7 +17,7 @@ use tilp::world::{HardwareRange, draw_nominal};
 
 const N_OBSERVATIONS: u64 = 300;
 
-fn limits() -> Limits {
+pub fn limits() -> Limits {
     Limits {
         deadline: Seconds(5.0),
         bandwidth: Hertz(100e6),
@@ -27,14 +27,14 @@ fn limits() -> Limits {
     }
 }
 
-fn profile() -> Profile {
+pub fn profile() -> Profile {
     let scenario = Scenario::load("tiny", &[]).expect("a built-in scenario is sound");
     let policy = untrained(&scenario).expect("a built-in scenario has a policy");
     let cut = |layer: usize| policy.profile(layer, 64, false);
     Profile { batch: 64, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
-fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Problem {
+pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Problem {
     let range = HardwareRange {
         clock: Hertz(1.5e9),
         operations_per_cycle: [0.01, 10.0],
@@ -92,7 +92,7 @@ fn terminal(profile: &Profile, rng: &mut Rng) -> TerminalView {
     }
 }
 
-fn observation(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Observation {
+pub fn observation(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Observation {
     let count = |rng: &mut Rng| {
         let episodes = rng.random_range(0..20);
         SuccessCount { successes: rng.random_range(0..=episodes), episodes }
@@ -128,7 +128,7 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 /// What is executed is inside the hard domain, and is what the method wanted up to the last bit.
-fn assert_hard_domain(problem: &Problem, wanted: &Decision) {
+pub fn assert_hard_domain(problem: &Problem, wanted: &Decision) {
     let limits = &problem.limits;
     let feasible = limits.project(wanted.clone());
     for (one, wanted) in feasible.decision().terminals.iter().zip(&wanted.terminals) {
@@ -191,19 +191,6 @@ fn greedy_stays_within_band_margin_and_number() {
 #[test]
 fn deficit_stays_within_band_margin_and_number() {
     holds_promises(|case| Box::new(Deficit::new(case.problem.clone(), case.knobs, case.seed)));
-}
-
-#[test]
-fn splitfed_schedules_everybody_with_an_even_share_uncompressed() {
-    for case in cases() {
-        let decision = SplitFed::new(case.problem.clone()).decide(&case.seen);
-        assert_hard_domain(&case.problem, &decision);
-        let even = case.problem.limits.bandwidth / case.seen.terminals.len() as f64;
-        for one in &decision.terminals {
-            assert!(one.scheduled && one.bandwidth == even && one.compression == 0.0);
-            assert_eq!((one.cut, one.power), (case.problem.cut, case.problem.limits.power));
-        }
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use tilp::round::{
-    Allocator, Confidant, Decision, Feasible, Observation, Outcome, Question, Truth, World,
+    Allocator, Conduct, Confidant, Decision, Feasible, Observation, Outcome, Question, Truth, World,
 };
 use tilp::run::{Recorder, RoundRecord, run};
 use tilp::scenario::{Parts, methods};
@@ -39,6 +39,10 @@ impl Persist for Nosy<'_> {}
 impl Allocator for Nosy<'_> {
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.method.decide(seen)
+    }
+
+    fn conduct(&self) -> Conduct {
+        self.method.conduct()
     }
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {

@@ -108,6 +108,18 @@ fn a_replay_shows_exactly_what_the_base_station_saw_decided_and_measured() {
 }
 
 #[test]
+fn a_method_that_trains_in_a_way_unknown_to_the_twin_is_refused_by_name() {
+    for name in ["fedavg", "splitnn", "adaptsfl+guard", "ga-sfl", "hsfl"] {
+        let found = assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0);
+        let said = found.expect_err(name).to_string();
+        assert!(said.contains(&format!("method = {name}, expected one whose")), "{said}");
+    }
+    for name in ["splitfed+guard", "asfl+q0.75", "fedsl", "tilp"] {
+        assert!(assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn a_replay_over_a_recorded_channel_is_exact_too() {
     // Its gains are means of powers, which do not come back from decibels to the last bit.
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"));

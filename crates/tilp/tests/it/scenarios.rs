@@ -203,7 +203,7 @@ fn a_method_is_found_by_its_name_only() {
         assert_eq!(method(known.name).unwrap().name, known.name);
     }
     let said = method("Random").unwrap_err().to_string();
-    assert!(said.contains("method = Random, expected one of tilp, splitfed"), "{said}");
+    assert!(said.contains("method = Random, expected one of tilp, fedavg"), "{said}");
 }
 
 /// A built-in scenario is frozen: its hash stands in the docs with everything measured on it.

@@ -17,11 +17,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wireless", &["rng", "units"]),
     ("split", &["nn", "rng", "snapshot", "units"]),
     ("tasks", &["rng", "units"]),
-    ("cost", &["split", "units", "wireless"]),
+    ("cost", &["round", "split", "units", "wireless"]),
     // Never `world`: a method knows only what was observed.
     (
         "allocate",
-        &["cost", "lanes", "rl", "rng", "round", "search", "snapshot", "twin", "units", "wireless"],
+        &[
+            "cost", "lanes", "rl", "rng", "round", "search", "snapshot", "split", "twin", "units",
+            "wireless",
+        ],
     ),
     ("twin", &["cost", "lanes", "round", "rng", "snapshot", "split", "units", "wireless"]),
     ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),

@@ -1,5 +1,6 @@
 //! The engine against centralised training, its rules, its sizes.
 
+mod baselines;
 mod equivalence;
 mod naive;
 mod reference;

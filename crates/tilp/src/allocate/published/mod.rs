@@ -1,0 +1,170 @@
+//! Published methods as allocators: a planner, and around it the guard and the fixed compression
+//! that make the labelled variants.
+
+mod setup;
+
+pub use setup::Setup;
+
+use crate::cost::Terms;
+use crate::round::{Allocator, Conduct, Decision, Feasible, Observation, Outcome};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::split::rule::Rule;
+use crate::units::Seconds;
+
+/// A decision together with how it is to be trained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// The decision.
+    pub decision: Decision,
+    /// How it is to be trained.
+    pub conduct: Conduct,
+}
+
+impl Proposal {
+    /// A decision trained as the rule says.
+    pub fn plain(decision: Decision) -> Self {
+        Self { decision, conduct: Conduct::default() }
+    }
+}
+
+/// What a published method decides.
+///
+/// A round may be planned several times, each time among fewer terminals; only
+/// [`Planner::learn`] says which plan was executed. So planning changes nothing that counts.
+pub trait Planner: Persist {
+    /// The plan for the round seen, among these terminals only, which are at least one.
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Proposal;
+    /// Learns from what was observed of the executed round.
+    fn learn(&mut self, _seen: &Observation, _plan: &Feasible, _outcome: &Outcome) {}
+}
+
+/// A published method, as published or with the deadline guard.
+pub struct Published {
+    setup: Setup,
+    planner: Box<dyn Planner>,
+    guard: Option<f64>,
+    conduct: Conduct,
+}
+
+impl Published {
+    /// A method as an allocator. With a guard, that share of the deadline is what a predicted
+    /// delay may use.
+    pub fn new(setup: Setup, planner: Box<dyn Planner>, guard: Option<f64>) -> Self {
+        Self { setup, planner, guard, conduct: Conduct::default() }
+    }
+
+    /// Whoever is predicted late is left out, and the method plans again among the others. Where
+    /// all are late together, as after equal finishing time, as few as possible are left out, the
+    /// worst first. If nobody is left, the terminal that would be done first is tried alone.
+    fn guarded(&mut self, seen: &Observation, margin: f64) -> Proposal {
+        let all: Vec<usize> = (0..seen.terminals.len()).collect();
+        let usable = |n: &usize| self.setup.fits(seen, *n) && !self.setup.dead(seen, *n);
+        let mut among: Vec<usize> = all.iter().copied().filter(usable).collect();
+        while !among.is_empty() {
+            let mut plan = self.planner.plan(seen, &among);
+            let late = self.late(seen, &plan, margin);
+            let n_scheduled = plan.decision.scheduled().count();
+            if late.is_empty() {
+                return plan;
+            }
+            if late.len() < n_scheduled && self.setup.rule == Rule::Relay {
+                // The late are the last; their turn comes in the next round.
+                let idle = Decision::idle(1, self.setup.problem.cut).terminals[0];
+                late.iter().for_each(|&n| plan.decision.terminals[n] = idle);
+                return plan;
+            }
+            if late.len() == n_scheduled && n_scheduled == among.len() && n_scheduled > 1 {
+                if let Some(plan) = self.largest(seen, &among, margin) {
+                    return plan;
+                }
+                break;
+            }
+            among.retain(|n| !late.contains(n));
+        }
+        let first = self.setup.fastest(seen, &all);
+        let mut plan = self.planner.plan(seen, &[first]);
+        plan.decision.fallback = true;
+        plan
+    }
+
+    /// The plan for most terminals of which nobody is late, those that do best at an even share
+    /// first.
+    fn largest(&mut self, seen: &Observation, among: &[usize], margin: f64) -> Option<Proposal> {
+        let delay = |n: usize| self.setup.even_delay(seen, n, among.len());
+        let mut order: Vec<(f64, usize)> = among.iter().map(|&n| (delay(n), n)).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let (mut good, mut bad, mut best) = (0, order.len(), None);
+        while bad - good > 1 {
+            let middle = (good + bad) / 2;
+            let mut fewer: Vec<usize> = order[..middle].iter().map(|(_, n)| *n).collect();
+            fewer.sort_unstable();
+            let plan = self.planner.plan(seen, &fewer);
+            if self.late(seen, &plan, margin).is_empty() {
+                (good, best) = (middle, Some(fewer));
+            } else {
+                bad = middle;
+            }
+        }
+        // Planned once more, so that the method's last plan is the one that is executed.
+        best.map(|fewer| self.planner.plan(seen, &fewer))
+    }
+
+    /// The scheduled terminals that are predicted to miss the deadline or their memory.
+    fn late(&self, seen: &Observation, plan: &Proposal, margin: f64) -> Vec<usize> {
+        let limits = &self.setup.problem.limits;
+        let feasible = limits.project(plan.decision.clone()).conducted(plan.conduct.clone());
+        let latest = limits.deadline * margin;
+        let terms = self.terms(latest);
+        let bill = terms.bill(&feasible, seen);
+        let late = |n: &usize| {
+            let cut = feasible.decision().terminals[*n].cut;
+            bill.delays[*n] > latest || terms.memory(cut) > seen.terminals[*n].memory
+        };
+        plan.decision.scheduled().filter(late).collect()
+    }
+
+    fn terms(&self, closes: Seconds) -> Terms<'_> {
+        let Setup { problem, rule, .. } = &self.setup;
+        Terms {
+            limits: &problem.limits,
+            profile: &problem.profile,
+            accounting: &problem.accounting,
+            hardware: &problem.hardware,
+            rate_model: problem.rate_model,
+            rule: *rule,
+            closes,
+        }
+    }
+}
+
+impl Persist for Published {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.planner.save(snapshot);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.planner.restore(snapshot)
+    }
+}
+
+impl Allocator for Published {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        let plan = match self.guard {
+            Some(margin) => self.guarded(seen, margin),
+            None => {
+                let all: Vec<usize> = (0..seen.terminals.len()).collect();
+                self.planner.plan(seen, &all)
+            }
+        };
+        self.conduct = plan.conduct;
+        plan.decision
+    }
+
+    fn conduct(&self) -> Conduct {
+        self.conduct.clone()
+    }
+
+    fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
+        self.planner.learn(seen, plan, outcome);
+    }
+}

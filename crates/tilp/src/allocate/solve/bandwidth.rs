@@ -1,0 +1,332 @@
+//! Least bandwidth for a rate in closed form, and equal finishing time built on it.
+
+use crate::units::{BitsPerSecond, Hertz, Seconds};
+use crate::wireless::{RateModel, ergodic_efficiency};
+
+use crate::allocate::share::minimum_bandwidth;
+
+/// A link at fixed power: its rate depends on the bandwidth alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Channel {
+    /// Received power over noise density, p G |H|^2 / N_0; without |H|^2 if fading is averaged.
+    pub strength_hz: f64,
+    /// How fading enters the rate.
+    pub model: RateModel,
+}
+
+/// What one terminal needs of the band.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Need {
+    /// Everything it sends and receives.
+    pub bits: f64,
+    /// Time it needs whatever its bandwidth.
+    pub fixed_s: f64,
+    /// Its link.
+    pub channel: Channel,
+}
+
+impl Channel {
+    /// Rate at a bandwidth.
+    pub fn rate(&self, bandwidth: Hertz) -> BitsPerSecond {
+        if bandwidth.0 <= 0.0 {
+            return BitsPerSecond(0.0);
+        }
+        let snr = self.strength_hz / bandwidth.0;
+        let efficiency = match self.model {
+            RateModel::Held => snr.ln_1p() / std::f64::consts::LN_2,
+            RateModel::Averaged => ergodic_efficiency(snr),
+        };
+        BitsPerSecond(bandwidth.0 * efficiency)
+    }
+
+    /// The least bandwidth that gives this rate, up to `most`; none if even `most` does not.
+    ///
+    /// With A = R ln 2 / S and S = p h / N_0, the spectral efficiency solves ln(1 + x) = A x for
+    /// the snr x, so b = S / x with x = -W(-A exp(-A)) / A - 1 on the lower branch of Lambert's W.
+    /// The averaged rate has no such form; Newton's method finds its inverse from this one.
+    pub fn least_bandwidth(&self, rate: BitsPerSecond, most: Hertz) -> Option<Hertz> {
+        if rate.0 <= 0.0 {
+            return Some(Hertz(0.0));
+        }
+        let a = rate.0 * std::f64::consts::LN_2 / self.strength_hz;
+        // At a >= 1 the rate is beyond the power limit S / ln 2, which no bandwidth reaches.
+        if !(a > 0.0 && a < 1.0) {
+            return None;
+        }
+        let held = self.strength_hz * a / (lower_root(a) - (a - 1.0));
+        // Averaging over the fading only lowers the rate.
+        if held > most.0 {
+            return None;
+        }
+        let bandwidth = match self.model {
+            RateModel::Held => held,
+            RateModel::Averaged => {
+                let found = self.strength_hz * averaged_root(a, held / self.strength_hz);
+                let close = (self.rate(Hertz(found)).0 / rate.0 - 1.0).abs() < 1e-10;
+                if !close {
+                    return minimum_bandwidth(rate, most, &|bandwidth| self.rate(bandwidth));
+                }
+                found
+            }
+        };
+        (bandwidth <= most.0).then_some(Hertz(bandwidth))
+    }
+}
+
+impl Need {
+    /// When the terminal is done with this bandwidth.
+    pub fn finish(&self, bandwidth: Hertz) -> f64 {
+        if self.bits == 0.0 {
+            return self.fixed_s;
+        }
+        self.fixed_s + self.bits / self.channel.rate(bandwidth).0
+    }
+
+    /// The least bandwidth with which it is done by then; none if `most` does not do.
+    pub fn by(&self, finish_s: f64, most: Hertz) -> Option<Hertz> {
+        let time = finish_s - self.fixed_s;
+        if self.bits == 0.0 {
+            return (time >= 0.0).then_some(Hertz(0.0));
+        }
+        if time <= 0.0 {
+            return None;
+        }
+        self.channel.least_bandwidth(BitsPerSecond(self.bits / time), most)
+    }
+}
+
+/// s = -1 - W(-a exp(-a)) on the lower branch, for 0 < a < 1.
+///
+/// Both branches solve v - ln v = a - ln a; the upper one is v = a, this is the one with v > 1.
+/// Written in s = v - 1, nothing cancels when a is near 1.
+fn lower_root(a: f64) -> f64 {
+    let d = a - 1.0;
+    // c - 1 of v - ln v = c; far from 1 the logarithm of a itself keeps more digits.
+    let excess = if a < 0.5 { d - a.ln() } else { d - d.ln_1p() };
+    let mut s = if excess < 1.0 {
+        (2.0 * excess).sqrt() + 2.0 * excess / 3.0
+    } else {
+        excess + (1.0 + excess).ln()
+    };
+    for _ in 0..60 {
+        let step = (s - s.ln_1p() - excess) * (1.0 + s) / s;
+        s -= step;
+        if step.abs() <= 1e-16 * s {
+            break;
+        }
+    }
+    s
+}
+
+/// The y with y exp(y) E1(y) = a, which is the averaged rate over its limit at b = y S; from a
+/// start below it, where held fading would do. The left side is increasing and concave, so Newton
+/// never overshoots.
+fn averaged_root(a: f64, start: f64) -> f64 {
+    let mut y = start;
+    for _ in 0..100 {
+        let scaled = ergodic_efficiency(1.0 / y) * std::f64::consts::LN_2;
+        let slope = scaled + y * scaled - 1.0;
+        let step = (a - y * scaled) / slope;
+        if !step.is_finite() || step.abs() <= 1e-14 * y {
+            break;
+        }
+        y += step.max(-0.5 * y);
+    }
+    y
+}
+
+/// Least bandwidths with which all are done at this time; none if they do not fit the band.
+pub fn finish_at(needs: &[Need], band: Hertz, finish: Seconds) -> Option<Vec<Hertz>> {
+    let mut left = band.0;
+    let mut split = Vec::with_capacity(needs.len());
+    for need in needs {
+        let bandwidth = need.by(finish.0, Hertz(left))?;
+        left -= bandwidth.0;
+        split.push(bandwidth);
+    }
+    Some(split)
+}
+
+/// The bandwidths with which all are done at the same, earliest possible time, the band used up.
+/// Whoever has nothing to send, or is done with computing alone before the others at any
+/// bandwidth, does not hold the rest up. None if a link is dead.
+pub fn finish_together(needs: &[Need], band: Hertz) -> Option<(Seconds, Vec<Hertz>)> {
+    let even = band / needs.len().max(1) as f64;
+    let mut high = needs.iter().map(|need| need.finish(even)).fold(0.0, f64::max);
+    if !high.is_finite() {
+        return None;
+    }
+    // Rounding may make the even split miss its own time.
+    high *= 1.0 + 1e-12;
+    let low = needs.iter().map(|need| need.fixed_s).fold(0.0, f64::max);
+    let high = earliest(low, high, |finish| excess(needs, band, finish));
+    let mut best = finish_at(needs, band, Seconds(high))?;
+    let used: f64 = best.iter().map(|bandwidth| bandwidth.0).sum();
+    if used > 0.0 {
+        best.iter_mut().for_each(|bandwidth| bandwidth.0 *= band.0 / used);
+    }
+    Some((Seconds(high), best))
+}
+
+/// Bandwidth beyond the band that everybody together needs to be done at this time.
+fn excess(needs: &[Need], band: Hertz, finish_s: f64) -> f64 {
+    let unlimited = Hertz(f64::MAX);
+    let each = needs.iter().map(|need| need.by(finish_s, unlimited).map_or(f64::INFINITY, |b| b.0));
+    each.sum::<f64>() - band.0
+}
+
+/// The least time at which a falling `excess` is not positive, between one where it is and one
+/// where it is not: false position with halving, and a bisection whenever that stalls.
+fn earliest(mut low: f64, mut high: f64, excess: impl Fn(f64) -> f64) -> f64 {
+    let (mut above, mut below) = (f64::INFINITY, excess(high));
+    for turn in 0..200 {
+        if high - low <= 1e-13 * high {
+            break;
+        }
+        let part = if above.is_finite() && turn % 3 != 2 { above / (above - below) } else { 0.5 };
+        // A step inside, so that both ends keep moving.
+        let middle = low + part.clamp(1e-3, 1.0 - 1e-3) * (high - low);
+        if middle <= low || middle >= high {
+            break; // neighbouring floats
+        }
+        let value = excess(middle);
+        if value > 0.0 {
+            (low, above, below) = (middle, value, 0.5 * below);
+        } else {
+            (high, below, above) = (middle, value, 0.5 * above);
+        }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+    use crate::rng::Seed;
+
+    fn held(strength_hz: f64) -> Channel {
+        Channel { strength_hz, model: RateModel::Held }
+    }
+
+    fn needs(seed: u64, n: usize) -> Vec<Need> {
+        let mut rng = Seed::new(seed).rng();
+        let mut draw = |low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
+        (0..n)
+            .map(|_| Need {
+                bits: draw(4.0, 6.5),
+                fixed_s: draw(-3.0, 0.0),
+                channel: held(draw(5.0, 11.0)),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn lamberts_w_and_bisection_agree() {
+        for strength in [1e3, 1e6, 3.7e8, 1e13] {
+            let channel = held(strength);
+            let limit = strength / std::f64::consts::LN_2;
+            for share in [1e-9, 1e-4, 0.1, 0.5, 0.9, 0.999, 0.999_999] {
+                let rate = BitsPerSecond(share * limit);
+                let closed = channel.least_bandwidth(rate, Hertz(1e30)).unwrap();
+                let searched =
+                    minimum_bandwidth(rate, Hertz(4.0 * closed.0), &|b| channel.rate(b)).unwrap();
+                // Near the power limit the rate hardly depends on the bandwidth, so bisection on
+                // rates cannot see more digits than these.
+                let digits = if share > 0.99 { 1e-5 } else { 1e-9 };
+                assert!((closed.0 / searched.0 - 1.0).abs() < digits, "{strength} {share}");
+                assert!((channel.rate(closed).0 / rate.0 - 1.0).abs() < 1e-12);
+            }
+            assert_eq!(channel.least_bandwidth(BitsPerSecond(limit), Hertz(1e30)), None);
+            assert_eq!(channel.least_bandwidth(BitsPerSecond(0.0), Hertz(1.0)), Some(Hertz(0.0)));
+        }
+        assert_eq!(held(0.0).least_bandwidth(BitsPerSecond(1.0), Hertz(1e9)), None);
+    }
+
+    #[test]
+    fn newton_and_bisection_agree_on_averaged_fading() {
+        for share in [1e-6, 0.01, 0.3, 0.8, 0.99] {
+            let channel = Channel { strength_hz: 2e7, model: RateModel::Averaged };
+            let rate = BitsPerSecond(share * 2e7 / std::f64::consts::LN_2);
+            let newton = channel.least_bandwidth(rate, Hertz(1e12)).unwrap();
+            let searched = minimum_bandwidth(rate, Hertz(1e12), &|b| channel.rate(b)).unwrap();
+            assert!((newton.0 / searched.0 - 1.0).abs() < 1e-7, "{share}: {newton:?} {searched:?}");
+        }
+    }
+
+    #[test]
+    fn all_finish_within_1e_9_of_each_other_on_the_whole_band() {
+        for seed in 0..40 {
+            let needs = needs(seed, 1 + seed as usize);
+            let (finish, split) = finish_together(&needs, Hertz(2e7)).unwrap();
+            let used: f64 = split.iter().map(|b| b.0).sum();
+            assert!((used / 2e7 - 1.0).abs() < 1e-9);
+            for (need, bandwidth) in needs.iter().zip(&split) {
+                assert!((need.finish(*bandwidth) / finish.0 - 1.0).abs() < 1e-9, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_beats_the_even_split_unless_all_are_alike() {
+        let needs = needs(3, 20);
+        let even = Hertz(1e6);
+        let (finish, _) = finish_together(&needs, Hertz(2e7)).unwrap();
+        let slowest = needs.iter().map(|need| need.finish(even)).fold(0.0, f64::max);
+        assert!(finish.0 < 0.999 * slowest);
+        let alike = vec![needs[0]; 20];
+        let (finish, split) = finish_together(&alike, Hertz(2e7)).unwrap();
+        assert!((finish.0 / alike[0].finish(even) - 1.0).abs() < 1e-9);
+        assert!(split.iter().all(|bandwidth| (bandwidth.0 / 1e6 - 1.0).abs() < 1e-9));
+    }
+
+    #[test]
+    fn permuting_the_terminals_permutes_the_split() {
+        let needs = needs(4, 9);
+        let turned: Vec<Need> = needs.iter().rev().copied().collect();
+        let (_, one) = finish_together(&needs, Hertz(1e7)).unwrap();
+        let (_, two) = finish_together(&turned, Hertz(1e7)).unwrap();
+        for (a, b) in one.iter().zip(two.iter().rev()) {
+            assert!((a.0 / b.0 - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn more_band_more_power_less_to_send_or_a_faster_device_never_finish_later() {
+        for seed in 0..20 {
+            let needs = needs(seed, 12);
+            let finish =
+                |needs: &[Need], band: f64| finish_together(needs, Hertz(band)).unwrap().0.0;
+            let base = finish(&needs, 1e7);
+            let changed = |change: fn(&mut Need)| {
+                let mut better = needs.clone();
+                better.iter_mut().for_each(change);
+                finish(&better, 1e7)
+            };
+            assert!(finish(&needs, 1.5e7) < base);
+            assert!(changed(|need| need.channel.strength_hz *= 2.0) < base);
+            assert!(changed(|need| need.bits *= 0.5) < base);
+            assert!(changed(|need| need.fixed_s *= 0.5) < base);
+        }
+    }
+
+    #[test]
+    fn a_dead_link_has_no_common_time() {
+        let mut needs = needs(1, 3);
+        needs[1].channel.strength_hz = 0.0;
+        assert!(finish_together(&needs, Hertz(1e7)).is_none());
+        needs[1].bits = 0.0;
+        assert!(finish_together(&needs, Hertz(1e7)).is_some());
+    }
+
+    #[test]
+    fn averaged_fading_is_searched_and_still_finishes_together() {
+        let mut needs = needs(5, 6);
+        needs.iter_mut().for_each(|need| need.channel.model = RateModel::Averaged);
+        let (finish, split) = finish_together(&needs, Hertz(1e7)).unwrap();
+        for (need, bandwidth) in needs.iter().zip(&split) {
+            assert!((need.finish(*bandwidth) / finish.0 - 1.0).abs() < 1e-8);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Solvers that several methods share. They know numbers, not rounds.
+
+mod bandwidth;
+mod cuts;
+mod energy;
+mod fractional;
+mod interval;
+
+pub use bandwidth::{Channel, Need, finish_at, finish_together};
+pub use cuts::{Board, descend};
+pub use energy::{EnergyQueue, Tradeoff, share_by_energy};
+pub use fractional::{Fraction, dinkelbach};
+pub use interval::{Latency, best_interval, stationary_interval};

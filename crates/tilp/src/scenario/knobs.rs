@@ -1,0 +1,147 @@
+//! Knobs of the published methods, as they are written in a scenario.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::Checker;
+use super::load::ScenarioError;
+use crate::allocate::{FedSlKnobs, GaSflKnobs, Hierarchy};
+use crate::split::rule;
+
+/// Knobs of the published methods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Baselines {
+    /// The deadline guard of the variants `+guard`.
+    pub guard: Guard,
+    /// FedAvg.
+    pub fedavg: FedAvg,
+    /// SplitFed.
+    pub splitfed: SplitFed,
+    /// GA-SFL.
+    pub ga_sfl: GaSfl,
+    /// HSFL.
+    pub hsfl: Hsfl,
+    /// FedSL.
+    pub fedsl: FedSl,
+}
+
+/// The deadline guard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Guard {
+    /// Share of the deadline that a predicted delay may use.
+    pub margin: f64,
+}
+
+/// FedAvg.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FedAvg {
+    /// Share of the terminals a round, C.
+    pub fraction: f64,
+    /// How much a terminal trains in one round.
+    pub local: Local,
+}
+
+/// How much a terminal trains on its own in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Local {
+    /// So many minibatches.
+    Steps(usize),
+    /// So many passes over its data, E.
+    Epochs(usize),
+}
+
+/// SplitFed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SplitFed {
+    /// 1: the server averages; 2: it steps after every terminal.
+    pub version: u32,
+}
+
+/// GA-SFL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GaSfl {
+    /// Seconds that the whole model on the terminal would cost in the convergence bound.
+    pub bound_weight_s: f64,
+    /// Least log2(1 + share of the model on the terminal).
+    pub privacy: f64,
+}
+
+/// HSFL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hsfl {
+    /// 3: terminals, edge servers, cloud; 2: AdaptSFL.
+    pub tiers: u32,
+    /// Edge servers.
+    pub edges: usize,
+    /// Rate between an edge server and the cloud, in bit/s.
+    pub backhaul_bps: f64,
+}
+
+/// FedSL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FedSl {
+    /// Energy of all terminals together allowed a round in the long run; 0 for no budget.
+    pub energy_budget_j: f64,
+    /// Weight V of a second of latency.
+    pub time_weight: f64,
+    /// Share of the terminals that takes part at least.
+    pub threshold: f64,
+}
+
+impl Baselines {
+    /// How a terminal trains in FedAvg.
+    pub fn local(&self) -> rule::Local {
+        match self.fedavg.local {
+            Local::Steps(steps) => rule::Local::Steps(steps),
+            Local::Epochs(epochs) => rule::Local::Epochs(epochs),
+        }
+    }
+
+    /// The knobs of GA-SFL.
+    pub fn ga_sfl(&self) -> GaSflKnobs {
+        let GaSfl { bound_weight_s, privacy } = self.ga_sfl;
+        GaSflKnobs { bound_weight_s, privacy }
+    }
+
+    /// The wired side of HSFL; none with two tiers.
+    pub fn hierarchy(&self) -> Option<Hierarchy> {
+        let Hsfl { tiers, edges, backhaul_bps } = self.hsfl;
+        (tiers > 2).then_some(Hierarchy { edges, backhaul_bps })
+    }
+
+    /// The knobs of FedSL.
+    pub fn fedsl(&self) -> FedSlKnobs {
+        let FedSl { energy_budget_j, time_weight, threshold } = self.fedsl;
+        let budget_j = (energy_budget_j > 0.0).then_some(energy_budget_j);
+        FedSlKnobs { budget_j, time_weight, threshold }
+    }
+
+    /// Refuses what is out of range.
+    pub(super) fn check(&self, checker: &Checker) -> Result<(), ScenarioError> {
+        let field = |name: &str| format!("methods.baselines.{name}");
+        checker.between(&field("guard.margin"), self.guard.margin, 0.01, 1.0)?;
+        checker.between(&field("fedavg.fraction"), self.fedavg.fraction, 0.0, 1.0)?;
+        let (name, amount) = match self.fedavg.local {
+            Local::Steps(steps) => ("fedavg.local.steps", steps),
+            Local::Epochs(epochs) => ("fedavg.local.epochs", epochs),
+        };
+        checker.within(&field(name), amount as u64, 1, 1000)?;
+        checker.within(&field("splitfed.version"), self.splitfed.version.into(), 1, 2)?;
+        checker.between(&field("ga-sfl.bound_weight_s"), self.ga_sfl.bound_weight_s, 0.0, 1e9)?;
+        checker.between(&field("ga-sfl.privacy"), self.ga_sfl.privacy, 0.0, 1.0)?;
+        checker.within(&field("hsfl.tiers"), self.hsfl.tiers.into(), 2, 3)?;
+        checker.within(&field("hsfl.edges"), self.hsfl.edges as u64, 1, 1000)?;
+        checker.between(&field("hsfl.backhaul_bps"), self.hsfl.backhaul_bps, 1.0, 1e15)?;
+        checker.between(&field("fedsl.energy_budget_j"), self.fedsl.energy_budget_j, 0.0, 1e9)?;
+        checker.between(&field("fedsl.time_weight"), self.fedsl.time_weight, 1e-9, 1e9)?;
+        checker.between(&field("fedsl.threshold"), self.fedsl.threshold, 0.0, 1.0)
+    }
+}

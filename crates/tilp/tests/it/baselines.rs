@@ -1,0 +1,402 @@
+//! Decisions and books of the published methods and of their variants.
+
+use std::sync::LazyLock;
+
+use rand::RngExt;
+use tilp::allocate::{
+    AdaptSfl, Asfl, FedAvg, FedSl, FedSlKnobs, GaSfl, GaSflKnobs, Hierarchy, Hsfl, Planner,
+    Published, Setup, SplitFed, SplitNn,
+};
+use tilp::cost::{Profile, Terms};
+use tilp::rng::{Rng, Seed};
+use tilp::round::{Allocator, Decision, Executed, Feasible, Observation, World};
+use tilp::scenario::Parts;
+use tilp::snapshot::{Persist, Snapshot};
+use tilp::split::rule::{Local, Rule};
+use tilp::units::{Bytes, Gain, Hertz};
+use tilp::wireless::RateModel;
+
+use crate::methods::{assert_hard_domain, observation, problem, profile};
+use crate::worlds;
+
+/// Name, training rule and planner of every published method.
+type Build = fn(Setup) -> Box<dyn Planner>;
+
+const WIRED: Hierarchy = Hierarchy { edges: 5, backhaul_bps: 1e9 };
+
+const METHODS: [(&str, Rule, Build); 10] = [
+    ("fedavg", Rule::Whole(Local::Steps(4)), |setup| Box::new(FedAvg::new(setup, 0.1))),
+    ("fedavg, all", Rule::Whole(Local::Epochs(1)), |setup| Box::new(FedAvg::new(setup, 1.0))),
+    ("splitnn", Rule::Relay, |setup| Box::new(SplitNn::new(setup))),
+    ("splitfed", Rule::Parallel, |setup| Box::new(SplitFed::new(setup))),
+    ("adaptsfl", Rule::Tiered { edges: 1 }, |setup| Box::new(AdaptSfl::new(setup))),
+    ("ga-sfl", Rule::Broadcast, |setup| {
+        Box::new(GaSfl::new(setup, GaSflKnobs { bound_weight_s: 1.0, privacy: 0.1 }))
+    }),
+    ("hsfl", Rule::Tiered { edges: 5 }, |setup| Box::new(Hsfl::new(setup, Some(WIRED)))),
+    ("asfl", Rule::Parallel, |setup| Box::new(Asfl::new(setup))),
+    ("fedsl", Rule::Parallel, |setup| Box::new(fedsl(setup, None))),
+    ("fedsl, budget", Rule::Parallel, |setup| {
+        // Five joules beyond the budget so far.
+        let mut spent = Snapshot::default();
+        spent.put_f64("fedsl/backlog_j", vec![5.0]);
+        let mut planner = fedsl(setup, Some(1.0));
+        planner.restore(&spent).unwrap();
+        Box::new(planner)
+    }),
+];
+
+fn fedsl(setup: Setup, budget_j: Option<f64>) -> FedSl {
+    FedSl::new(setup, FedSlKnobs { budget_j, time_weight: 1.0, threshold: 0.8 })
+}
+
+/// Sizes of the default policy.
+static PROFILE: LazyLock<Profile> = LazyLock::new(profile);
+
+struct Case {
+    setup: Setup,
+    seen: Observation,
+}
+
+/// From one terminal to two hundred, most often a few.
+fn case(index: u64, rule: Rule, compression: f64) -> Case {
+    let profile = &*PROFILE;
+    let seed = Seed::new(index).named("baselines");
+    let mut rng = seed.rng();
+    let n_terminals = 1 + (200.0 * rng.random::<f64>().powi(5)) as usize;
+    let mut problem = problem(profile, n_terminals, &mut rng);
+    let mut seen = observation(profile, n_terminals, &mut rng);
+    spoil(&mut seen, &mut rng);
+    if rng.random_range(0..10) == 0 {
+        problem.limits.cuts = vec![4];
+    }
+    problem.cut = problem.limits.cuts[0];
+    if index >= 100 {
+        problem.rate_model = RateModel::Held; // inverting the averaged rate takes long
+    }
+    let terminal_rate = 0.05;
+    Case { setup: Setup { problem, rule, compression, rounds: 1000, terminal_rate, seed }, seen }
+}
+
+/// Now and then nobody can be heard, or nobody holds more than the shallowest cut, or nothing.
+fn spoil(seen: &mut Observation, rng: &mut Rng) {
+    let kind = rng.random_range(0..12);
+    for view in &mut seen.terminals {
+        match kind {
+            0 => view.gain = Gain(0.0),
+            1 => view.gain = Gain(1e-30),
+            2 => view.memory = PROFILE.memory(2),
+            3 => view.memory = Bytes(1),
+            _ => {}
+        }
+    }
+}
+
+/// Delays and memory needs of a decision as a base station predicts them.
+fn predicted(case: &Case, plan: &Feasible) -> Vec<(f64, bool)> {
+    let Setup { problem, rule, .. } = &case.setup;
+    let terms = Terms {
+        limits: &problem.limits,
+        profile: &problem.profile,
+        accounting: &problem.accounting,
+        hardware: &problem.hardware,
+        rate_model: problem.rate_model,
+        rule: *rule,
+        closes: problem.limits.deadline,
+    };
+    let bill = terms.bill(plan, &case.seen);
+    let of = |n: usize| {
+        let need = terms.memory(plan.decision().terminals[n].cut);
+        (bill.delays[n].0, need <= case.seen.terminals[n].memory)
+    };
+    plan.decision().scheduled().map(of).collect()
+}
+
+fn assert_band(case: &Case, decision: &Decision) {
+    let band = case.setup.problem.limits.bandwidth.0 * (1.0 + 1e-9);
+    match case.setup.rule {
+        Rule::Relay => assert!(decision.terminals.iter().all(|one| one.bandwidth.0 <= band)),
+        _ => assert!(decision.bandwidth().0 <= band),
+    }
+}
+
+fn decide(case: &Case, build: Build, guard: Option<f64>) -> (Decision, Feasible) {
+    let planner = build(case.setup.clone());
+    let mut method = Published::new(case.setup.clone(), planner, guard);
+    let decision = method.decide(&case.seen);
+    if case.seen.round.is_multiple_of(10) {
+        assert_eq!(method.decide(&case.seen), decision, "deciding changes nothing");
+    }
+    let plan = case.setup.problem.limits.project(decision.clone()).conducted(method.conduct());
+    (decision, plan)
+}
+
+#[test]
+fn every_decision_on_a_thousand_random_observations_is_inside_the_hard_domain() {
+    for (name, rule, build) in METHODS {
+        let mut n_fallbacks = 0;
+        // Weighing energy takes a hundred times as long.
+        let n_observations = if name == "fedsl, budget" { 50 } else { 1000 };
+        for index in 0..n_observations {
+            let q = [0.0, 0.75, 0.9][index as usize % 3];
+            let case = case(index, rule, q);
+            let (decision, _) = decide(&case, build, None);
+            assert_hard_domain(&case.setup.problem, &decision);
+            assert_band(&case, &decision);
+            let finite = |one: &tilp::round::TerminalDecision| one.bandwidth.0.is_finite();
+            assert!(decision.terminals.iter().all(finite), "{name}, observation {index}");
+            assert!(decision.scheduled().all(|n| decision.terminals[n].compression == q));
+            n_fallbacks += usize::from(decision.fallback);
+        }
+        // These two decide nothing that could fail.
+        if !name.starts_with("fedavg") && name != "splitfed" {
+            let some = 1..n_observations as usize;
+            assert!(some.contains(&n_fallbacks), "{name}: {n_fallbacks} fallbacks");
+        }
+    }
+}
+
+#[test]
+fn with_the_guard_everybody_is_predicted_in_time_or_the_record_says_fallback() {
+    for (name, rule, build) in METHODS {
+        let mut n_fallbacks = 0;
+        let n_observations = if name == "fedsl, budget" { 30 } else { 300 };
+        for index in 0..n_observations {
+            let case = case(index, rule, [0.0, 0.9][index as usize % 2]);
+            let (decision, plan) = decide(&case, build, Some(0.8));
+            assert_hard_domain(&case.setup.problem, &decision);
+            assert_band(&case, &decision);
+            let delays = predicted(&case, &plan);
+            let good = delays.iter().all(|(delay, fits)| *fits && *delay <= 4.0 * (1.0 + 1e-9));
+            let hopeless = case.seen.terminals.iter().all(|view| view.gain.0 < 1e-29);
+            assert!(good || decision.fallback, "{name}, observation {index}: {delays:?}");
+            assert!(decision.fallback || !hopeless, "{name}, observation {index}");
+            n_fallbacks += usize::from(decision.fallback);
+        }
+        let some = 1..n_observations as usize * 9 / 10;
+        assert!(some.contains(&n_fallbacks), "{name}: {n_fallbacks} fallbacks");
+    }
+}
+
+#[test]
+fn the_guard_leaves_alone_what_is_in_time_anyway() {
+    let (mut n_same, mut n_fewer) = (0, 0);
+    for index in 0..200 {
+        let case = case(index, Rule::Parallel, 0.9);
+        let build: Build = |setup| Box::new(SplitFed::new(setup));
+        let (free, plan) = decide(&case, build, None);
+        let (guarded, _) = decide(&case, build, Some(0.8));
+        let good = predicted(&case, &plan).iter().all(|(delay, fits)| *fits && *delay <= 4.0);
+        assert_eq!(good, guarded == free, "observation {index}");
+        n_same += usize::from(good);
+        n_fewer += usize::from(guarded.scheduled().count() < free.scheduled().count());
+    }
+    assert!(n_same > 10 && n_fewer > 10, "{n_same} the same, {n_fewer} fewer");
+}
+
+#[test]
+fn hsfl_with_two_tiers_is_adaptsfl() {
+    for index in 0..100 {
+        let case = case(index, Rule::Tiered { edges: 1 }, 0.0);
+        let (one, conduct) = decide(&case, |setup| Box::new(AdaptSfl::new(setup)), None);
+        let (two, same) = decide(&case, |setup| Box::new(Hsfl::new(setup, None)), None);
+        assert_eq!((one, conduct), (two, same), "observation {index}");
+    }
+}
+
+#[test]
+fn splitfed_schedules_everybody_with_an_even_share() {
+    for index in 0..100 {
+        let case = case(index, Rule::Parallel, 0.0);
+        let (decision, _) = decide(&case, |setup| Box::new(SplitFed::new(setup)), None);
+        let limits = &case.setup.problem.limits;
+        let even = limits.bandwidth / case.seen.terminals.len() as f64;
+        for one in &decision.terminals {
+            assert!(one.scheduled && one.bandwidth == even && one.compression == 0.0);
+            assert_eq!((one.cut, one.power), (case.setup.problem.cut, limits.power));
+        }
+    }
+}
+
+#[test]
+fn asfl_uses_the_whole_band_and_finishes_at_one_time() {
+    let mut n_checked = 0;
+    for index in 0..200 {
+        let case = case(index, Rule::Parallel, 0.0);
+        let (decision, plan) = decide(&case, |setup| Box::new(Asfl::new(setup)), None);
+        // On a link this weak the rate stops growing long before the band is used up.
+        let weak = |n: usize| case.setup.channel(&case.seen, n).strength_hz < 1e4;
+        if decision.fallback || case.seen.aggregates || decision.scheduled().any(weak) {
+            continue;
+        }
+        let band = case.setup.problem.limits.bandwidth.0;
+        assert!((decision.bandwidth().0 / band - 1.0).abs() < 1e-9);
+        let delays: Vec<f64> = predicted(&case, &plan).iter().map(|(delay, _)| *delay).collect();
+        let most = delays.iter().fold(0.0f64, |most, delay| most.max(*delay));
+        let spread = delays.iter().map(|delay| (most - delay) / most).fold(0.0, f64::max);
+        // Averaged fading is searched for, and its rate is known to nine digits only.
+        assert!(spread < 1e-7, "observation {index}: {spread}");
+        n_checked += 1;
+    }
+    assert!(n_checked > 10, "{n_checked}");
+}
+
+#[test]
+fn fedavg_samples_its_fraction_uniformly() {
+    let mut case = case(3, Rule::Whole(Local::Steps(1)), 0.0);
+    let mut counts = vec![0; case.seen.terminals.len()];
+    let n_terminals = counts.len();
+    let wanted = (0.1 * n_terminals as f64).round().max(1.0) as usize;
+    for round in 1..=400 {
+        case.seen.round = round;
+        let (decision, _) = decide(&case, |setup| Box::new(FedAvg::new(setup, 0.1)), None);
+        let drawn: Vec<usize> = decision.scheduled().collect();
+        assert_eq!(drawn.len(), wanted);
+        drawn.into_iter().for_each(|n| counts[n] += 1);
+    }
+    let mean = 400.0 * wanted as f64 / n_terminals as f64;
+    assert!(counts.iter().all(|&count| (f64::from(count) - mean).abs() < 5.0 * mean.sqrt() + 1.0));
+}
+
+/// One round as the loop does it.
+fn step(parts: &mut Parts) -> (Feasible, Executed) {
+    let seen = parts.world.observe();
+    let wanted = parts.allocator.decide(&seen);
+    let plan = parts.limits.project(wanted).conducted(parts.allocator.conduct());
+    let executed = parts.world.execute(&plan);
+    parts.allocator.learn(&seen, &plan, &executed.outcome);
+    (plan, executed)
+}
+
+/// Everybody can make it.
+const EASY: [&str; 2] = ["limits.deadline_s=1000.0", "limits.give_up_s=1000.0"];
+
+#[test]
+fn splitnn_visits_everybody_in_turn_within_the_deadline() {
+    let mut parts = worlds::parts("splitnn", &["learning.batch=64"]);
+    let mut visits = Vec::new();
+    for _ in 0..12 {
+        let (plan, executed) = step(&mut parts);
+        let order = plan.conduct().order.clone();
+        let sum: f64 = order
+            .iter()
+            .map(|&n| {
+                let cost = &executed.ledger.terminals[n];
+                cost.delay.0
+            })
+            .fold(0.0, f64::max);
+        assert!((executed.ledger.latency.0 - sum.min(60.0)).abs() < 1e-9);
+        assert_eq!(executed.ledger.violation.spectrum, Hertz(0.0));
+        visits.extend(order);
+    }
+    // The walk repeats itself after everybody has had a turn.
+    let walk = &visits[..6];
+    let mut sorted = walk.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+    assert!(visits.chunks(6).all(|turn| turn == &walk[..turn.len()]), "{visits:?}");
+}
+
+#[test]
+fn in_a_relay_delays_add_up() {
+    let mut parts = worlds::parts("splitnn", &EASY);
+    let (plan, executed) = step(&mut parts);
+    let order = &plan.conduct().order;
+    assert_eq!(order.len(), 6);
+    let delays: Vec<f64> = order.iter().map(|&n| executed.ledger.terminals[n].delay.0).collect();
+    assert!(delays.windows(2).all(|pair| pair[1] > pair[0]));
+    assert!(executed.outcome.terminals.iter().all(|one| one.took_part));
+    assert_eq!(executed.ledger.duration.0, delays[5]);
+}
+
+/// Bytes up, down and of model exchange in one round.
+fn bytes(executed: &Executed) -> [u64; 3] {
+    let sum = |of: fn(&tilp::round::TerminalLedger) -> Bytes| {
+        executed.ledger.terminals.iter().map(of).map(|bytes| bytes.0).sum()
+    };
+    [sum(|one| one.bytes_up), sum(|one| one.bytes_down), sum(|one| one.bytes_sync)]
+}
+
+#[test]
+fn byte_counters_equal_the_closed_forms() {
+    // 2 p s + 2 beta K |W| for split methods, 2 K |W| for federated averaging, with K terminals,
+    // p samples, s values at the cut: nominal payloads, and 20 bytes of header a model message.
+    let nominal = [EASY[0], EASY[1], "learning.payload=nominal"];
+    let all = [&nominal[..], &["methods.baselines.fedavg.fraction=1.0"]].concat();
+    let (k, header) = (6u64, 20u64);
+    for name in ["splitfed", "splitnn", "fedavg", "asfl"] {
+        let mut parts = worlds::parts(name, &all);
+        step(&mut parts); // afterwards nobody holds anything
+        let (plan, executed) = step(&mut parts);
+        let profile = &parts.world.radio.profile;
+        let [up, down, sync] = bytes(&executed);
+        let model = profile.parameters(0, profile.cuts.len()).0;
+        if name == "fedavg" {
+            assert_eq!([up, down, sync], [k * model, k * model, 0]);
+            continue;
+        }
+        let cuts = || plan.decision().scheduled().map(|n| plan.decision().terminals[n].cut);
+        assert_eq!(cuts().count() as u64, k, "{name}");
+        let flow: u64 = cuts().map(|cut| 4 * (profile.activation(cut) * 16) as u64).sum();
+        let fronts: u64 = cuts().map(|cut| 2 * (profile.parameters(0, cut).0 + header)).sum();
+        assert_eq!([up, down, sync], [flow, flow, fronts], "{name}");
+    }
+}
+
+#[test]
+fn a_broadcast_gradient_counts_once_on_the_air() {
+    let nominal = [EASY[0], EASY[1], "learning.payload=nominal"];
+    let mut parts = worlds::parts("ga-sfl", &nominal);
+    let (plan, executed) = step(&mut parts);
+    let cut = plan.decision().terminals[0].cut;
+    assert!(plan.decision().terminals.iter().all(|one| one.scheduled && one.cut == cut));
+    let one = 4 * (parts.world.radio.profile.activation(cut) * 16) as u64;
+    let [up, down, _] = bytes(&executed);
+    assert_eq!((up, down), (6 * one, one));
+}
+
+#[test]
+fn fedavg_sends_less_when_compressed_and_is_billed_whatever_sync_says() {
+    let up = |name: &str, sync: &str| {
+        let sync = format!("learning.sync={sync}");
+        let mut parts = worlds::parts(name, &[EASY[0], EASY[1], &sync]);
+        let (_, executed) = step(&mut parts);
+        bytes(&executed)
+    };
+    let [plain, down, _] = up("fedavg", "billed");
+    assert_eq!(up("fedavg", "free"), [plain, down, 0]);
+    assert_eq!(plain, down);
+    let [compressed, same, _] = up("fedavg+q0.9", "billed");
+    assert!(compressed * 8 < plain && same == down, "{compressed} of {plain}");
+}
+
+#[test]
+fn tiers_are_averaged_when_the_plan_says_so() {
+    for name in ["adaptsfl", "hsfl"] {
+        let mut parts = worlds::parts(name, &EASY);
+        for round in 1..=4 {
+            let (plan, executed) = step(&mut parts);
+            let tiers = plan.conduct().tiers.expect("a method of tiers says which");
+            assert!(executed.outcome.terminals.iter().all(|one| one.took_part), "{name} {round}");
+            let deepest = plan.decision().terminals.iter().map(|one| one.cut).max();
+            assert_eq!(Some(tiers.own), deepest);
+            assert!(tiers.edge >= tiers.own);
+            let held = parts.world.observe().terminals.iter().any(|one| one.held_layers > 0);
+            assert_eq!(held, !tiers.average_own, "{name}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn splitfed_v2_is_another_model_than_v1_on_the_same_schedule() {
+    let run = |version: &str| {
+        let mut parts = worlds::parts("splitfed", &[EASY[0], EASY[1], version]);
+        let rounds: Vec<_> = (0..3).map(|_| step(&mut parts)).collect();
+        let bytes: Vec<_> = rounds.iter().map(|(_, executed)| bytes(executed)).collect();
+        (bytes, parts.world.engine.virtual_mean())
+    };
+    let one = run("methods.baselines.splitfed.version=1");
+    let two = run("methods.baselines.splitfed.version=2");
+    assert_eq!(one.0, two.0, "the exchange is the same");
+    assert_ne!(one.1, two.1);
+}

@@ -1,0 +1,14 @@
+//! The examples do what they say.
+
+#[path = "../../examples/own_method.rs"]
+mod own_method;
+
+#[test]
+fn a_method_of_ones_own_schedules_and_trains() {
+    let rounds = own_method::rounds_of("tiny", 4).unwrap().0;
+    let scheduled: Vec<&[usize]> = rounds.iter().map(|(who, _)| &who[..]).collect();
+    assert_eq!(scheduled[0], [0, 1, 2]);
+    assert_eq!(scheduled[1], [3, 4, 5]);
+    assert!(rounds.iter().all(|(_, loss)| loss.is_some_and(f64::is_finite)));
+    own_method::main().unwrap();
+}
