@@ -157,23 +157,25 @@ pub fn normal_pair(bits: u32) -> (f32, f32) {
     (radius * turn * sine, radius * cosine)
 }
 
-/// What tables of eight numbers hold at sixteen places, given as whole numbers.
+/// Numbers of a short table: what one register holds.
+pub const TABLE: usize = 8;
+
+/// What short tables hold at sixteen places, given as whole numbers.
 #[inline(always)]
-pub fn look_up<const T: usize>(tables: [&[f32; 8]; T], places: &Lanes) -> [Lanes; T] {
+pub fn look_up<const T: usize>(tables: [&[f32; TABLE]; T], places: &Lanes) -> [Lanes; T] {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has just been found to have it.
         return unsafe { permuted(tables, places) };
     }
-    tables.map(|table| places.map(|place| table[place as usize & 7]))
+    tables.map(|table| places.map(|place| table[place as usize % TABLE]))
 }
 
-/// A table of eight is one register, and a look into it one instruction, which no compiler finds in
-/// the loop above.
+/// A look into a register is one instruction, which no compiler finds in the loop above.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-fn permuted<const T: usize>(tables: [&[f32; 8]; T], places: &Lanes) -> [Lanes; T] {
+fn permuted<const T: usize>(tables: [&[f32; TABLE]; T], places: &Lanes) -> [Lanes; T] {
     use std::arch::x86_64::{
         _mm256_cvttps_epi32, _mm256_loadu_ps, _mm256_permutevar8x32_ps, _mm256_storeu_ps,
     };
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn tables_are_read_at_every_place() {
-        let tables: [[f32; 8]; 2] =
+        let tables: [[f32; TABLE]; 2] =
             [0.5, 100.0].map(|start| std::array::from_fn(|i| start + i as f32));
         let places = std::array::from_fn(|lane| (lane * 5 % 8) as f32);
         let found = look_up([&tables[0], &tables[1]], &places);

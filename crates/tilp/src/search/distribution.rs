@@ -4,7 +4,7 @@ use super::sample::{Choice, REALS};
 use crate::lanes::{squash, unsquash};
 
 /// Most categories an action can have.
-pub const MAX_CATEGORIES: usize = 8;
+pub const MAX_CATEGORIES: usize = crate::lanes::TABLE;
 
 /// The law of one terminal's action at one step; the parts are independent.
 #[derive(Clone, Copy, Debug, PartialEq)]

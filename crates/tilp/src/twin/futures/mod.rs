@@ -11,7 +11,7 @@ mod step;
 use super::training::compression_noise;
 use super::{N_SHARED, Scale, Twin, TwinState};
 use crate::cost::Job;
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{LANES, Lanes, TABLE};
 use crate::round::Limits;
 use crate::units::{Gain, Seconds, Watts};
 use crate::wireless::RateModel;
@@ -91,7 +91,7 @@ struct Terminal {
 }
 
 /// Most cuts to choose from.
-pub const MAX_CUTS: usize = crate::search::distribution::MAX_CATEGORIES;
+pub const MAX_CUTS: usize = TABLE;
 
 /// Constants of a terminal's cuts; beyond the last cut the last repeated.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ pub struct Field {
     /// Layers in front of a cut, and their bits.
     layers: [f32; MAX_CUTS],
     models: [f32; MAX_CUTS],
-    /// Bits of the first so many layers of the model, for no layer first; never fewer than eight.
+    /// Bits of the first so many layers of the model, for no layer first; never fewer than a short table holds.
     model_bits: Vec<f32>,
     /// Bits of a message that carries layers, beside theirs.
     header: f32,
@@ -214,7 +214,7 @@ impl Field {
             layers: each_cut(&limits.cuts, &|cut| cut as f32),
             models: each_cut(&limits.cuts, &model),
             header,
-            model_bits: (0..8.max(n_layers + 1))
+            model_bits: (0..TABLE.max(n_layers + 1))
                 .map(|layers| model(layers.min(n_layers)))
                 .collect(),
             weights: std::array::from_fn(|i| twin.training.weights()[i] as f32),

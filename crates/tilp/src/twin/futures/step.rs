@@ -1,7 +1,7 @@
 //! The law of an imagined round, for sixteen candidates at once.
 
 use super::{COMPRESSION_LEVELS, Cuts, Field, Futures, Moves};
-use crate::lanes::{LANES, Lanes, exp2, gather, ln, look_up, vectorised};
+use crate::lanes::{LANES, Lanes, TABLE, exp2, gather, ln, look_up, vectorised};
 use crate::wireless::{RateModel, ergodic_efficiency};
 
 /// Sums over the terminals of a round.
@@ -78,7 +78,7 @@ pub(super) fn fill_job(
 /// Bits of the first so many layers of the model.
 #[inline(always)]
 fn model_bits(field: &Field, layers: &Lanes) -> Lanes {
-    let [bits] = match <&[f32; 8]>::try_from(&field.model_bits[..]) {
+    let [bits] = match <&[f32; TABLE]>::try_from(&field.model_bits[..]) {
         Ok(few) => look_up([few], layers),
         Err(_) => gather([&field.model_bits], layers),
     };
