@@ -255,15 +255,19 @@ impl Planner {
 
     /// Remembers the best candidate of all, mutants included.
     fn remember_best(&mut self, seats: &Seats) {
+        let mut found = None;
         for (index, group) in self.groups.iter().enumerate() {
             for lane in 0..seats.taken(index) {
                 let score = rank(group.scores[lane]);
                 if score > self.best_score {
                     self.best_score = score;
-                    self.best.clear();
-                    self.best.extend(group.cells.iter().map(|cell| cell.choice(lane)));
+                    found = Some((index, lane));
                 }
             }
+        }
+        if let Some((index, lane)) = found {
+            self.best.clear();
+            self.best.extend(self.groups[index].cells.iter().map(|cell| cell.choice(lane)));
         }
     }
 
