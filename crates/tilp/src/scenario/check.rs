@@ -72,7 +72,7 @@ fn model(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let inside = model.cuts.iter().all(|cut| (1..=model.blocks + 1).contains(cut));
     if model.cuts.is_empty() || model.cuts.len() > MAX_CUTS || !ascending || !inside {
         let layers = model.blocks + 1;
-        let expected = format!("at most {MAX_CUTS} ascending layers of 1..={layers}");
+        let expected = format!("ascending layers of 1..={layers}, at most {MAX_CUTS}");
         return Err(checker.wrong("model.cuts", format!("{:?}", model.cuts), &expected));
     }
     Ok(())

@@ -123,7 +123,7 @@ fn every_value_out_of_range_is_refused_with_field_value_and_expectation() {
         ("hardware.operations_per_cycle=[2.0, 1.0]", "operations_per_cycle = [2.0, 1.0], expected"),
         ("hardware.measurement_noise=-0.1", "hardware.measurement_noise = -0.1, expected 0 to 1"),
         ("model.heads=5", "model.heads = 5, expected a divisor of model.width"),
-        ("model.cuts=[]", "model.cuts = [], expected at most 8 ascending layers of 1..=7"),
+        ("model.cuts=[]", "model.cuts = [], expected ascending layers of 1..=7, at most 8"),
         ("model.cuts=[4, 2]", "model.cuts = [4, 2], expected ascending"),
         ("model.cuts=[2, 9]", "model.cuts = [2, 9], expected ascending"),
         ("methods.cut=1", "methods.cut = 1, expected one of model.cuts"),
