@@ -157,7 +157,8 @@ impl Planner for FedSl {
         };
         let shares = chosen.iter().zip(split).zip(&cuts).map(|((&n, b), &cut)| (n, b, cut));
         let mut decision = setup.decision(seen, shares);
-        decision.fallback = slowest > setup.problem.limits.deadline.0;
+        decision.fallback = slowest > setup.problem.limits.deadline.0
+            || chosen.iter().any(|&n| !setup.fits(seen, n));
         Proposal::plain(decision)
     }
 

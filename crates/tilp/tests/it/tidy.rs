@@ -240,3 +240,27 @@ fn every_path_that_the_architecture_names_exists() {
     }
     assert!(checked > 20, "the map names {checked} paths only");
 }
+
+#[test]
+fn every_invariant_of_the_published_methods_names_tests_that_exist() {
+    let docs = include_str!("../../../../docs/methods.md");
+    let table = docs.split("## What holds them").nth(1).expect("the table of invariants");
+    let own = fs::read_dir(root().join("tests/it")).unwrap();
+    let own = own.filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok());
+    let source: String = source_files().into_iter().map(|(_, _, text)| text).chain(own).collect();
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| #"));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.len(), 19);
+    for row in rows {
+        let tests: Vec<&str> =
+            row.split('`').skip(1).step_by(2).filter(|name| name.contains('_')).collect();
+        assert!(!tests.is_empty(), "{row}");
+        for name in tests {
+            assert!(
+                source.contains(&format!("#[test]\nfn {name}("))
+                    || source.contains(&format!("#[test]\n    fn {name}(")),
+                "no test {name}"
+            );
+        }
+    }
+}

@@ -73,7 +73,9 @@ impl Published {
                 late.iter().for_each(|&n| plan.decision.terminals[n] = idle);
                 return plan;
             }
-            if late.len() == n_scheduled && n_scheduled == among.len() && n_scheduled > 1 {
+            // A sample drawn anew among the others may be in time; who was planned together is not.
+            let sampled = matches!(self.setup.rule, Rule::Whole(_));
+            if late.len() == n_scheduled && n_scheduled > 1 && !sampled {
                 if let Some(plan) = self.largest(seen, &among, margin) {
                     return plan;
                 }

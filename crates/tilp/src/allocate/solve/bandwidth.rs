@@ -64,12 +64,29 @@ impl Channel {
                 let found = self.strength_hz * averaged_root(a, held / self.strength_hz);
                 let close = (self.rate(Hertz(found)).0 / rate.0 - 1.0).abs() < 1e-10;
                 if !close {
-                    return minimum_bandwidth(rate, most, &|bandwidth| self.rate(bandwidth));
+                    // Twice the bandwidth of held fading is always enough.
+                    let enough = Hertz((4.0 * held).min(most.0));
+                    return minimum_bandwidth(rate, enough, &|bandwidth| self.rate(bandwidth));
                 }
                 found
             }
         };
         (bandwidth <= most.0).then_some(Hertz(bandwidth))
+    }
+
+    /// The rate at a bandwidth, and by how much it grows with it, dR/db in bit/s per hertz.
+    ///
+    /// With x = S / b the slope is log2(1 + x) - x / ((1 + x) ln 2). Averaged over the fading, with
+    /// y = 1 / x and f = exp(y) E1(y), it is (f + y f - 1) / ln 2, since f' = f - 1 / y.
+    pub fn rate_and_slope(&self, bandwidth: Hertz) -> (BitsPerSecond, f64) {
+        let rate = self.rate(bandwidth);
+        let snr = self.strength_hz / bandwidth.0;
+        let f = rate.0 / bandwidth.0 * std::f64::consts::LN_2;
+        let slope = match self.model {
+            RateModel::Held => f - snr / (1.0 + snr),
+            RateModel::Averaged => f + f / snr - 1.0,
+        };
+        (rate, slope / std::f64::consts::LN_2)
     }
 }
 
@@ -108,29 +125,33 @@ fn lower_root(a: f64) -> f64 {
     } else {
         excess + (1.0 + excess).ln()
     };
+    let mut last = f64::INFINITY;
     for _ in 0..60 {
         let step = (s - s.ln_1p() - excess) * (1.0 + s) / s;
-        s -= step;
-        if step.abs() <= 1e-16 * s {
+        // Steps shrink until only rounding is left.
+        if !(step.abs() < last) {
             break;
         }
+        s -= step;
+        last = step.abs();
     }
     s
 }
 
 /// The y with y exp(y) E1(y) = a, which is the averaged rate over its limit at b = y S; from a
 /// start below it, where held fading would do. The left side is increasing and concave, so Newton
-/// never overshoots.
+/// never overshoots, and its steps shrink until only rounding is left.
 fn averaged_root(a: f64, start: f64) -> f64 {
-    let mut y = start;
-    for _ in 0..100 {
+    let (mut y, mut last) = (start, f64::INFINITY);
+    for _ in 0..30 {
         let scaled = ergodic_efficiency(1.0 / y) * std::f64::consts::LN_2;
         let slope = scaled + y * scaled - 1.0;
         let step = (a - y * scaled) / slope;
-        if !step.is_finite() || step.abs() <= 1e-14 * y {
+        if !step.is_finite() || step.abs() >= last {
             break;
         }
         y += step.max(-0.5 * y);
+        last = step.abs();
     }
     y
 }
@@ -159,7 +180,7 @@ pub fn finish_together(needs: &[Need], band: Hertz) -> Option<(Seconds, Vec<Hert
     // Rounding may make the even split miss its own time.
     high *= 1.0 + 1e-12;
     let low = needs.iter().map(|need| need.fixed_s).fold(0.0, f64::max);
-    let high = earliest(low, high, |finish| excess(needs, band, finish));
+    let high = crossing(low, high, 1e-13, |finish| excess(needs, band, finish));
     let mut best = finish_at(needs, band, Seconds(high))?;
     let used: f64 = best.iter().map(|bandwidth| bandwidth.0).sum();
     if used > 0.0 {
@@ -175,12 +196,17 @@ fn excess(needs: &[Need], band: Hertz, finish_s: f64) -> f64 {
     each.sum::<f64>() - band.0
 }
 
-/// The least time at which a falling `excess` is not positive, between one where it is and one
-/// where it is not: false position with halving, and a bisection whenever that stalls.
-fn earliest(mut low: f64, mut high: f64, excess: impl Fn(f64) -> f64) -> f64 {
-    let (mut above, mut below) = (f64::INFINITY, excess(high));
+/// Where a falling function stops being positive, between a place where it is and one where it is
+/// not, to a share of the latter: false position with halving, and a bisection whenever that stalls.
+pub(super) fn crossing(
+    mut low: f64,
+    mut high: f64,
+    share: f64,
+    falling: impl Fn(f64) -> f64,
+) -> f64 {
+    let (mut above, mut below) = (f64::INFINITY, falling(high));
     for turn in 0..200 {
-        if high - low <= 1e-13 * high {
+        if high - low <= share * high.abs() {
             break;
         }
         let part = if above.is_finite() && turn % 3 != 2 { above / (above - below) } else { 0.5 };
@@ -189,7 +215,7 @@ fn earliest(mut low: f64, mut high: f64, excess: impl Fn(f64) -> f64) -> f64 {
         if middle <= low || middle >= high {
             break; // neighbouring floats
         }
-        let value = excess(middle);
+        let value = falling(middle);
         if value > 0.0 {
             (low, above, below) = (middle, value, 0.5 * below);
         } else {
@@ -252,6 +278,20 @@ mod tests {
             let newton = channel.least_bandwidth(rate, Hertz(1e12)).unwrap();
             let searched = minimum_bandwidth(rate, Hertz(1e12), &|b| channel.rate(b)).unwrap();
             assert!((newton.0 / searched.0 - 1.0).abs() < 1e-7, "{share}: {newton:?} {searched:?}");
+        }
+    }
+
+    #[test]
+    fn the_slope_is_that_of_the_rate() {
+        for model in [RateModel::Held, RateModel::Averaged] {
+            let channel = Channel { strength_hz: 3e6, model };
+            for b in [1e3, 1e5, 3e6, 2e7] {
+                let rate = |b: f64| channel.rate(Hertz(b)).0;
+                let secant = (rate(1.001 * b) - rate(0.999 * b)) / (0.002 * b);
+                let (same, slope) = channel.rate_and_slope(Hertz(b));
+                assert_eq!(same.0, rate(b));
+                assert!((slope / secant - 1.0).abs() < 1e-5, "{model:?} {b}");
+            }
         }
     }
 

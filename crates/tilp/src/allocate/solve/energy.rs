@@ -1,6 +1,6 @@
 //! An energy budget kept in the long run, and bandwidth that weighs time against energy.
 
-use super::bandwidth::{Need, finish_at, finish_together};
+use super::bandwidth::{Need, crossing, finish_at, finish_together};
 use crate::units::{Hertz, Seconds};
 
 /// A virtual queue: what has been spent beyond the budget so far.
@@ -87,42 +87,43 @@ pub fn share_by_energy(
     Some((Seconds(best.1), best.2))
 }
 
+/// How closely logarithms of bandwidths and prices are searched: near its least the value is flat.
+const CLOSE: f64 = 1e-6;
+
 /// Deals out the rest of the band where it saves most energy: above its least bandwidth everybody
-/// has the same marginal saving.
+/// has the same marginal saving, s R' / R^2. Bandwidths and prices are searched by their logarithms,
+/// in which savings are nearly straight.
 fn fill(needs: &[Need], sent: &[f64], least: &[Hertz], band: Hertz) -> Vec<Hertz> {
-    let saving = |n: usize, bandwidth: f64| {
-        let rate = |b: f64| needs[n].channel.rate(Hertz(b)).0;
-        let step = 1e-4 * bandwidth;
-        let slope = (rate(bandwidth + step) - rate(bandwidth - step)) / (2.0 * step);
-        sent[n] * slope / (rate(bandwidth) * rate(bandwidth))
+    let saving = |n: usize, log_bandwidth: f64| {
+        let (rate, slope) = needs[n].channel.rate_and_slope(Hertz(log_bandwidth.exp()));
+        (sent[n] * slope / rate.0.powi(2)).ln()
     };
-    let at_price = |price: f64, n: usize| {
-        let (mut low, mut high) = (least[n].0.max(1e-9 * band.0), band.0);
-        if saving(n, low) <= price {
-            return low;
-        }
-        for _ in 0..24 {
-            let middle = (low * high).sqrt();
-            if saving(n, middle) > price { low = middle } else { high = middle }
-        }
-        low
-    };
+    let low: Vec<f64> = least.iter().map(|least| least.0.max(1e-9 * band.0).ln()).collect();
+    let high = band.0.ln();
     let each = 0..needs.len();
-    let most = |n: usize| saving(n, least[n].0.max(1e-9 * band.0));
-    let mut dear = each.clone().map(most).fold(0.0, f64::max);
-    let mut cheap = each.map(|n| saving(n, band.0)).fold(f64::INFINITY, f64::min);
-    for _ in 0..30 {
-        if !(cheap > 0.0 && dear.is_finite()) {
-            break; // nothing to send
+    let most: Vec<f64> = each.clone().map(|n| saving(n, low[n])).collect();
+    let fewest: Vec<f64> = each.clone().map(|n| saving(n, high)).collect();
+    let at_price = |price: f64, n: usize| {
+        if fewest[n] > price {
+            return high;
         }
-        let price = (cheap * dear).sqrt();
-        let used: f64 = (0..needs.len()).map(|n| at_price(price, n)).sum();
-        if used > band.0 { cheap = price } else { dear = price }
-    }
-    let mut split: Vec<f64> = (0..needs.len()).map(|n| at_price(dear, n)).collect();
-    let used: f64 = split.iter().sum();
-    split.iter_mut().for_each(|bandwidth| *bandwidth *= band.0 / used);
-    split.into_iter().map(Hertz).collect()
+        if most[n] > price {
+            return crossing(low[n], high, CLOSE, |log_bandwidth| saving(n, log_bandwidth) - price);
+        }
+        low[n] // dear enough already, or nothing to send
+    };
+    let used = |price: f64| each.clone().map(|n| at_price(price, n).exp()).sum::<f64>();
+    let dear = most.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let cheap = fewest.iter().copied().fold(f64::INFINITY, f64::min);
+    let price = if cheap.is_finite() && dear.is_finite() && used(dear) < band.0 {
+        // Shifted, so that a price is known to a share of its range.
+        cheap + crossing(0.0, dear - cheap, CLOSE, |price| used(cheap + price) - band.0)
+    } else {
+        dear
+    };
+    let split: Vec<f64> = each.map(|n| at_price(price, n).exp()).collect();
+    let stretch = band.0 / split.iter().sum::<f64>();
+    split.into_iter().map(|bandwidth| Hertz(bandwidth * stretch)).collect()
 }
 
 #[cfg(test)]
