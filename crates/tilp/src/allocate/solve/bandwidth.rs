@@ -129,7 +129,7 @@ fn lower_root(a: f64) -> f64 {
     for _ in 0..60 {
         let step = (s - s.ln_1p() - excess) * (1.0 + s) / s;
         // Steps shrink until only rounding is left.
-        if !(step.abs() < last) {
+        if !step.is_finite() || step.abs() >= last {
             break;
         }
         s -= step;
