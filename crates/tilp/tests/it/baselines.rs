@@ -7,7 +7,7 @@ use tilp::allocate::{
     AdaptSfl, Asfl, FedAvg, FedSl, FedSlKnobs, GaSfl, GaSflKnobs, Hierarchy, Hsfl, Planner,
     Published, Setup, SplitFed, SplitNn,
 };
-use tilp::cost::{Profile, Terms};
+use tilp::cost::Profile;
 use tilp::rng::{Rng, Seed};
 use tilp::round::{Allocator, Decision, Executed, Feasible, Observation, World};
 use tilp::scenario::{Parts, methods};
@@ -96,16 +96,7 @@ fn spoil(seen: &mut Observation, rng: &mut Rng) {
 
 /// Delays and memory needs of a decision as a base station predicts them.
 fn predicted(case: &Case, plan: &Feasible) -> Vec<(f64, bool)> {
-    let Setup { problem, rule, .. } = &case.setup;
-    let terms = Terms {
-        limits: &problem.limits,
-        profile: &problem.profile,
-        accounting: &problem.accounting,
-        hardware: &problem.hardware,
-        rate_model: problem.rate_model,
-        rule: *rule,
-        closes: problem.limits.deadline,
-    };
+    let terms = case.setup.terms(case.setup.problem.limits.deadline);
     let bill = terms.bill(plan, &case.seen);
     let of = |n: usize| {
         let need = terms.memory(plan.decision().terminals[n].cut);

@@ -5,11 +5,9 @@ mod setup;
 
 pub use setup::Setup;
 
-use crate::cost::Terms;
 use crate::round::{Allocator, Conduct, Decision, Feasible, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rule::Rule;
-use crate::units::Seconds;
 
 /// A decision together with how it is to be trained.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,26 +114,13 @@ impl Published {
         let limits = &self.setup.problem.limits;
         let feasible = limits.project(plan.decision.clone()).conducted(plan.conduct.clone());
         let latest = limits.deadline * margin;
-        let terms = self.terms(latest);
+        let terms = self.setup.terms(latest);
         let bill = terms.bill(&feasible, seen);
         let late = |n: &usize| {
             let cut = feasible.decision().terminals[*n].cut;
             bill.delays[*n] > latest || terms.memory(cut) > seen.terminals[*n].memory
         };
         plan.decision.scheduled().filter(late).collect()
-    }
-
-    fn terms(&self, closes: Seconds) -> Terms<'_> {
-        let Setup { problem, rule, .. } = &self.setup;
-        Terms {
-            limits: &problem.limits,
-            profile: &problem.profile,
-            accounting: &problem.accounting,
-            hardware: &problem.hardware,
-            rate_model: problem.rate_model,
-            rule: *rule,
-            closes,
-        }
     }
 }
 

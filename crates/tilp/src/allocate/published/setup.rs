@@ -2,11 +2,11 @@
 
 use crate::allocate::Problem;
 use crate::allocate::solve::{Channel, Need};
-use crate::cost::{Cost, Grant, Job};
+use crate::cost::{Cost, Grant, Job, Terms};
 use crate::rng::Seed;
 use crate::round::{Decision, Observation, TerminalDecision};
 use crate::split::rule::Rule;
-use crate::units::{Bits, Hertz};
+use crate::units::{Bits, Hertz, Seconds};
 use crate::wireless::{self, RateModel};
 
 /// What a published method knows beforehand.
@@ -27,6 +27,20 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// What a round is billed by, as far as the base station knows, if it closes then.
+    pub fn terms(&self, closes: Seconds) -> Terms<'_> {
+        let Self { problem, rule, .. } = self;
+        Terms {
+            limits: &problem.limits,
+            profile: &problem.profile,
+            accounting: &problem.accounting,
+            hardware: &problem.hardware,
+            rate_model: problem.rate_model,
+            rule: *rule,
+            closes,
+        }
+    }
+
     /// Admissible cuts that fit a terminal's memory, ascending; if none does, the shallowest.
     pub fn fitting_cuts(&self, seen: &Observation, n: usize) -> Vec<usize> {
         let cuts = &self.problem.limits.cuts;
