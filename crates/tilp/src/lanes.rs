@@ -10,6 +10,12 @@ pub const LANES: usize = 16;
 /// One value for each candidate of a group.
 pub type Lanes = [f32; LANES];
 
+/// Whether every lane is plus zero.
+#[inline(always)]
+pub fn all_zero(values: &Lanes) -> bool {
+    values.iter().fold(0, |bits, value| bits | value.to_bits()) == 0
+}
+
 /// Defines a function whose loops are compiled twice: for any processor of the family, and for
 /// those with AVX2 and fused multiply-add, chosen when it is called.
 ///
@@ -147,10 +153,10 @@ fn ln_by<const N: usize>(x: f32, series: [f32; N]) -> f32 {
 /// short: a relative error of 1e-4 is far below what the sixteen bits resolve.
 #[inline(always)]
 pub fn normal_pair(bits: u32) -> (f32, f32) {
-    let uniform = ((bits >> 16) as f32 + 0.5) * (1.0 / 65536.0);
+    let uniform = ((bits >> 16) as i32 as f32 + 0.5) * (1.0 / 65536.0);
     let log = [1.000_004_7, -0.499_903_62, 0.332_567_78, -0.253_978_3, 0.220_703, -0.143_383_13];
     let radius = (-2.0 * ln_by(uniform, log)).sqrt();
-    let turn = ((bits & 0xffff) as f32 - 32767.5) * (1.0 / 65536.0);
+    let turn = ((bits & 0xffff) as i32 as f32 - 32767.5) * (1.0 / 65536.0);
     let s = turn * turn;
     let sine = polynomial(s, [6.283_161, -41.336_83, 81.447_71, -74.909_42, 33.548_355]);
     let cosine = polynomial(s, [0.999_959, -19.730_942, 64.671_44, -82.390_81, 45.621_05]);
@@ -194,41 +200,57 @@ fn permuted<const T: usize>(tables: [&[f32; TABLE]; T], places: &Lanes) -> [Lane
     found
 }
 
-/// What longer tables, all of one length, hold at sixteen places, given as whole numbers; beyond the
-/// end the last.
+/// A row of a longer table: numbers that are always wanted together share a place in memory.
+pub type Row = [f32; 4];
+
+/// The first three columns of the rows at sixteen places, given as whole numbers; beyond the end the
+/// last row. The table must not be empty.
 #[inline(always)]
-pub fn gather<const T: usize>(tables: [&[f32]; T], places: &Lanes) -> [Lanes; T] {
-    let last = tables.iter().map(|table| table.len()).min().unwrap_or(0) - 1;
+pub fn rows(table: &[Row], places: &Lanes) -> [Lanes; 3] {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has just been found to have it, and `last` is in every table.
-        return unsafe { gathered(tables, last as u32, places) };
+        // SAFETY: the processor has just been found to have it.
+        return unsafe { transposed(table, places) };
     }
-    tables.map(|table| places.map(|place| table[(place as usize).min(last)]))
+    let row = |lane: usize| table[(places[lane] as usize).min(table.len() - 1)];
+    std::array::from_fn(|column| std::array::from_fn(|lane| row(lane)[column]))
 }
 
-/// # Safety
-/// Every table must have more than `last` numbers, and `last` must fit an `i32`.
+/// Rows are loaded whole and turned into columns: half the time of gathering number by number.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-unsafe fn gathered<const T: usize>(tables: [&[f32]; T], last: u32, places: &Lanes) -> [Lanes; T] {
+fn transposed(table: &[Row], places: &Lanes) -> [Lanes; 3] {
     use std::arch::x86_64::{
-        _mm256_cvttps_epi32, _mm256_i32gather_ps, _mm256_loadu_ps, _mm256_min_epu32,
-        _mm256_set1_epi32, _mm256_storeu_ps,
+        _mm_loadu_ps, _mm256_cvttps_epi32, _mm256_loadu_ps, _mm256_min_epu32, _mm256_set_m128,
+        _mm256_set1_epi32, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_storeu_si256,
+        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
     };
-    let mut found = [[0.0; LANES]; T];
+    assert!(!table.is_empty(), "a table of rows");
+    let last = _mm256_set1_epi32((table.len() - 1).min(i32::MAX as usize) as i32);
+    let mut found = [[0.0; LANES]; 3];
     for half in [0, LANES / 2] {
-        // SAFETY: eight numbers are read where eight are left.
-        let place = unsafe { _mm256_cvttps_epi32(_mm256_loadu_ps(places[half..].as_ptr())) };
-        let place = _mm256_min_epu32(place, _mm256_set1_epi32(last as i32));
-        for (table, found) in tables.iter().zip(&mut found) {
-            // SAFETY: no place is beyond the last, and eight numbers are written where there are
-            // eight.
-            unsafe {
-                let picked = _mm256_i32gather_ps::<4>(table.as_ptr(), place);
-                _mm256_storeu_ps(found[half..].as_mut_ptr(), picked);
-            }
+        let mut place = [0u32; LANES / 2];
+        // SAFETY: eight numbers are read and written where there are eight.
+        unsafe {
+            let whole = _mm256_cvttps_epi32(_mm256_loadu_ps(places[half..].as_ptr()));
+            _mm256_storeu_si256(place.as_mut_ptr().cast(), _mm256_min_epu32(whole, last));
+        }
+        // SAFETY: no place is beyond the last row, and a row is four numbers.
+        let row = |lane: usize| unsafe {
+            _mm_loadu_ps(table.get_unchecked(place[lane] as usize).as_ptr())
+        };
+        let [a, b, c, d] = [0, 1, 2, 3].map(|lane| _mm256_set_m128(row(lane + 4), row(lane)));
+        let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+        let (third_ab, third_cd) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+        let columns = [
+            _mm256_shuffle_ps::<0x44>(ab, cd),
+            _mm256_shuffle_ps::<0xee>(ab, cd),
+            _mm256_shuffle_ps::<0x44>(third_ab, third_cd),
+        ];
+        for (found, column) in found.iter_mut().zip(columns) {
+            // SAFETY: eight numbers are written where there are eight.
+            unsafe { _mm256_storeu_ps(found[half..].as_mut_ptr(), column) };
         }
     }
     found
@@ -290,11 +312,14 @@ mod tests {
         for (lane, place) in places.iter().enumerate() {
             assert_eq!([found[0][lane], found[1][lane]], [0.5 + place, 100.0 + place]);
         }
-        let long: Vec<f32> = (0..100).map(|index| 0.5 * index as f32).collect();
+        let long: Vec<Row> =
+            (0..100).map(|index| [0, 1, 2, 3].map(|column| (4 * index + column) as f32)).collect();
         let places = std::array::from_fn(|lane| (lane * 7) as f32);
-        let [found, _] = gather([&long, &long], &places);
-        for (lane, found) in found.into_iter().enumerate() {
-            assert_eq!(found, 0.5 * (7 * lane).min(99) as f32);
+        let found = rows(&long, &places);
+        for lane in 0..LANES {
+            for (column, found) in found.iter().enumerate() {
+                assert_eq!(found[lane], (4 * (7 * lane).min(99) + column) as f32);
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::lanes::{Bits, LANES, Lanes};
 use crate::rng::Seed;
 
 /// Cells of one task of a refit: a fixed number, whatever the number of threads.
-const CHUNK: usize = 64;
+const CHUNK: usize = 40;
 
 /// Cells whose elites are gathered together: few enough to stay in the cache.
 const PART: usize = 8;
@@ -107,8 +107,8 @@ pub struct Found {
     pub best: Ranked,
     /// The next best of those still known, best first, with different first actions.
     pub runner_ups: Vec<Ranked>,
-    /// The distribution after the last refit.
-    pub distribution: Distribution,
+    /// Terminals of a step.
+    pub n_terminals: usize,
     /// Iterations done.
     pub iterations: usize,
 }
@@ -116,7 +116,7 @@ pub struct Found {
 impl Found {
     /// The first action of the best sequence.
     pub fn first(&self) -> &[Choice] {
-        &self.best.sequence[..self.distribution.n_terminals]
+        &self.best.sequence[..self.n_terminals]
     }
 }
 
@@ -207,11 +207,13 @@ impl Planner {
             let guesses = if iterations == 0 { self.memory.len() } else { 0 };
             self.evaluate(cem, &seats, start, &fitted, iterations, guesses, score);
             self.select(cem, &seats);
-            self.fit(cem, &mut fitted);
+            // Nothing is drawn after the last iteration.
+            let refits = iterations + 1 < cem.iterations;
+            self.fit(cem, &mut fitted, refits);
             self.remember_best(&seats);
             iterations += 1;
         }
-        let found = self.conclude(start.distribution, fitted, iterations);
+        let found = self.conclude(start.distribution, iterations);
         std::mem::swap(&mut self.memory, &mut self.elites);
         let remembered = cem.remembered.min(self.memory.len());
         if remembered > 0 {
@@ -343,8 +345,8 @@ impl Planner {
         self.next.scores_mut().extend(self.ranking.iter().map(|(score, _)| *score));
     }
 
-    /// Copies the elites out of the population and fits the distribution to them.
-    fn fit(&mut self, cem: &Cem, fitted: &mut Distribution) {
+    /// Copies the elites out of the population and, if asked to, fits the distribution to them.
+    fn fit(&mut self, cem: &Cem, fitted: &mut Distribution, refits: bool) {
         let (groups, old, ranking) = (&self.groups, &self.elites, &self.ranking);
         let (n_blocks, n_categories) = (self.next.n_blocks(), fitted.n_categories);
         let first_kept = groups.len() * LANES;
@@ -369,7 +371,7 @@ impl Planner {
                         }
                     }
                 }
-                if !ranking.is_empty() {
+                if refits && !ranking.is_empty() {
                     refit(laws, cells, n_blocks, ranking.len(), n_categories, &cem.refit);
                 }
             },
@@ -377,18 +379,13 @@ impl Planner {
         std::mem::swap(&mut self.elites, &mut self.next);
     }
 
-    fn conclude(
-        &self,
-        start: &Distribution,
-        distribution: Distribution,
-        iterations: usize,
-    ) -> Found {
+    fn conclude(&self, start: &Distribution, iterations: usize) -> Found {
         const RUNNER_UPS: usize = 4;
+        let n_terminals = start.n_terminals;
         if self.best.is_empty() {
             let best = Ranked { sequence: start.mode(), score: f32::NEG_INFINITY };
-            return Found { best, runner_ups: Vec::new(), distribution, iterations };
+            return Found { best, runner_ups: Vec::new(), n_terminals, iterations };
         }
-        let n_terminals = start.n_terminals;
         let mut all = vec![Ranked { sequence: self.best.clone(), score: self.best_score }];
         for (elite, score) in self.elites.scores().iter().enumerate() {
             if all.len() > RUNNER_UPS {
@@ -400,7 +397,7 @@ impl Planner {
             }
         }
         let best = all.remove(0);
-        Found { best, runner_ups: all, distribution, iterations }
+        Found { best, runner_ups: all, n_terminals, iterations }
     }
 }
 

@@ -63,15 +63,10 @@ impl Cell {
     }
 }
 
-/// Sixteen numbers in [0, 1) from the low and sixteen from the high halves of words.
+/// Two numbers in [0, 1) from the low and the high half of a word.
 #[inline(always)]
-fn halves(words: [u32; LANES]) -> (Lanes, Lanes) {
-    let (mut low, mut high) = ([0.0; LANES], [0.0; LANES]);
-    for lane in 0..LANES {
-        low[lane] = (words[lane] & 0xffff) as f32 * (1.0 / 65536.0);
-        high[lane] = (words[lane] >> 16) as f32 * (1.0 / 65536.0);
-    }
-    (low, high)
+fn halves(word: u32) -> [f32; 2] {
+    [word & 0xffff, word >> 16].map(|half| half as i32 as f32 * (1.0 / 65536.0))
 }
 
 /// What a candidate remembers from step to step, so that its noise is correlated.
@@ -130,17 +125,15 @@ fn advance(trail: &mut Trail, bits: &mut Bits, step: usize, correlation: f32) {
             }
         }
     }
-    let (category, flag) = halves(bits.words());
-    if keep == 0.0 {
-        (trail.category, trail.flag) = (category, flag);
-        return;
-    }
-    let (reuse_category, reuse_flag) = halves(bits.words());
+    let fresh = bits.words();
+    // With no chance to reuse a number no bits are spent on it.
+    let reuse = if keep == 0.0 { [u32::MAX; LANES] } else { bits.words() };
     for lane in 0..LANES {
+        let ([category, flag], chance) = (halves(fresh[lane]), halves(reuse[lane]));
         let kept = trail.category[lane];
-        trail.category[lane] = if reuse_category[lane] < keep { kept } else { category[lane] };
+        trail.category[lane] = if chance[0] < keep { kept } else { category };
         let kept = trail.flag[lane];
-        trail.flag[lane] = if reuse_flag[lane] < keep { kept } else { flag[lane] };
+        trail.flag[lane] = if chance[1] < keep { kept } else { flag };
     }
 }
 
@@ -178,11 +171,11 @@ vectorised! {
             let mut fate = [[0.0; LANES]; PARTS + 1];
             for step in 0..n_steps {
                 for pair in fate.chunks_exact_mut(2) {
-                    let (low, high) = halves(bits.words());
+                    let words = bits.words();
                     for lane in 0..LANES {
-                        let holds = step > 0 && lane % 2 == 1;
-                        pair[0][lane] = if holds { pair[0][lane] } else { low[lane] };
-                        pair[1][lane] = if holds { pair[1][lane] } else { high[lane] };
+                        let (holds, fresh) = (step > 0 && lane % 2 == 1, halves(words[lane]));
+                        pair[0][lane] = if holds { pair[0][lane] } else { fresh[0] };
+                        pair[1][lane] = if holds { pair[1][lane] } else { fresh[1] };
                     }
                 }
                 let at = step * n_terminals + terminal;

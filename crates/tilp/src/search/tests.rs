@@ -243,7 +243,6 @@ fn a_plan_does_not_depend_on_the_number_of_threads() {
     for other in &found[1..] {
         assert_eq!(found[0].best, other.best);
         assert_eq!(found[0].runner_ups, other.runner_ups);
-        assert_eq!(found[0].distribution, other.distribution);
     }
 }
 
@@ -257,7 +256,6 @@ fn a_broken_score_ranks_last() {
     let hopeless = run(&Cem::improved(64, 8, 3), &start, 0, &each(|_| f32::NAN));
     assert_eq!(hopeless.best.score, f32::NEG_INFINITY);
     assert_eq!(hopeless.best.sequence, start.mode());
-    assert_eq!(hopeless.distribution, start);
 }
 
 #[test]

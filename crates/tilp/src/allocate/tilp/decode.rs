@@ -1,6 +1,6 @@
 //! From the numbers of a candidate to a decision.
 
-use crate::lanes::{LANES, Lanes, exp2, vectorised};
+use crate::lanes::{LANES, Lanes, all_zero, exp2, vectorised};
 use crate::round::{Limits, TerminalDecision};
 use crate::search::sample::{Cell, Choice};
 use crate::twin::{Field, Futures, Moves, compression_at, compression_level};
@@ -118,6 +118,11 @@ vectorised! {
     ) {
         let mut total: Lanes = [1e-12; LANES];
         for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+            // Whom no candidate schedules needs nothing.
+            if all_zero(&cell.flag) {
+                *one = Moves::ZERO;
+                continue;
+            }
             scale(cell, most, field.deepest_fitting(n), one);
             field.job(futures, step, n, one);
             let seconds = field.air_seconds(step, n, 0.1 * most[0], one);

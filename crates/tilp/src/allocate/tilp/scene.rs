@@ -1,6 +1,6 @@
 //! What actor and critic see of a state, and how actions look to them.
 
-use crate::lanes::{LANES, Lanes, exp2, ln};
+use crate::lanes::{LANES, Lanes, exp2, ln, vectorised};
 use crate::rl::actor::Scenes;
 use crate::rl::replay::Scene;
 use crate::round::{Limits, TerminalDecision};
@@ -51,13 +51,7 @@ impl Sight {
         for log_loss in &futures.log_loss {
             (0..LANES).for_each(|lane| mean[lane] += log_loss[lane] / n_terminals as f32);
         }
-        for n in 0..n_terminals {
-            let features = self.terminal(field, futures, step.min(field.n_steps() - 1), n, &mean);
-            for (feature, lanes) in features.iter().enumerate() {
-                let at = (feature * n_terminals + n) * LANES;
-                scenes.terminals[at..at + LANES].copy_from_slice(lanes);
-            }
-        }
+        terminals(self, field, futures, step.min(field.n_steps() - 1), &mean, scenes);
         let round = self.round + step as u64;
         let ahead = self.every - 1 - (round + self.every - 1) % self.every;
         let aggregates = f32::from(u8::from(round.is_multiple_of(self.every)));
@@ -65,36 +59,6 @@ impl Sight {
         scenes.globals.extend_from_slice(&futures.success);
         scenes.globals.extend_from_slice(&mean.map(|log_loss| log_loss / 3.0));
         scenes.globals.extend_from_slice(&[aggregates; LANES]);
-    }
-
-    fn terminal(
-        &self,
-        field: &Field,
-        futures: &Futures,
-        step: usize,
-        n: usize,
-        mean: &Lanes,
-    ) -> [Lanes; SPACE_TERMINALS] {
-        // Ratios of signal to noise on a megahertz at one watt: 20 dB is a usable link.
-        let decibel = |ratio: f32| 10.0 * std::f32::consts::LOG10_E * ln(ratio.max(1e-20));
-        let signal = decibel(field.signal(step, n) * 1e-6);
-        let [start, slope] = self.lines[n];
-        let (mut loss, mut failure) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            let log_loss = futures.log_loss[n][lane];
-            loss[lane] = (log_loss - mean[lane]).clamp(-2.0, 2.0);
-            let logit = start - slope * log_loss;
-            failure[lane] = 1.0 / (1.0 + exp2(logit * std::f32::consts::LOG2_E));
-        }
-        [
-            [(signal - 20.0) / 20.0; LANES],
-            [((signal - decibel(field.usual_signal(n) * 1e-6)) / 10.0).clamp(-3.0, 3.0); LANES],
-            futures.held[n].map(|layers| layers / self.n_layers),
-            futures.owed[n].map(|layers| layers / self.n_layers),
-            [self.memory[n]; LANES],
-            loss,
-            failure,
-        ]
     }
 
     /// The features of one candidate's state after some steps.
@@ -109,6 +73,58 @@ impl Sight {
         });
         Scene { terminals: terminals.collect(), globals: first(&scenes.globals) }
     }
+}
+
+vectorised! {
+    /// Fills in the features of all terminals.
+    fn terminals(
+        sight: &Sight,
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        mean: &Lanes,
+        scenes: &mut Scenes,
+    ) {
+        let n_terminals = field.n_terminals();
+        for n in 0..n_terminals {
+            let features = terminal(sight, field, futures, step, n, mean);
+            for (feature, lanes) in features.iter().enumerate() {
+                let at = (feature * n_terminals + n) * LANES;
+                scenes.terminals[at..at + LANES].copy_from_slice(lanes);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn terminal(
+    sight: &Sight,
+    field: &Field,
+    futures: &Futures,
+    step: usize,
+    n: usize,
+    mean: &Lanes,
+) -> [Lanes; SPACE_TERMINALS] {
+    // Ratios of signal to noise on a megahertz at one watt: 20 dB is a usable link.
+    let decibel = |ratio: f32| 10.0 * std::f32::consts::LOG10_E * ln(ratio.max(1e-20));
+    let signal = decibel(field.signal(step, n) * 1e-6);
+    let [start, slope] = sight.lines[n];
+    let (mut loss, mut failure) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let log_loss = futures.log_loss[n][lane];
+        loss[lane] = (log_loss - mean[lane]).clamp(-2.0, 2.0);
+        let logit = start - slope * log_loss;
+        failure[lane] = 1.0 / (1.0 + exp2(logit * std::f32::consts::LOG2_E));
+    }
+    [
+        [(signal - 20.0) / 20.0; LANES],
+        [((signal - decibel(field.usual_signal(n) * 1e-6)) / 10.0).clamp(-3.0, 3.0); LANES],
+        futures.held[n].map(|layers| layers / sight.n_layers),
+        futures.owed[n].map(|layers| layers / sight.n_layers),
+        [sight.memory[n]; LANES],
+        loss,
+        failure,
+    ]
 }
 
 /// An action as the search knows it, from a row of the actor.

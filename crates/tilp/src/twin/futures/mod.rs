@@ -10,8 +10,7 @@ mod step;
 
 use super::training::compression_noise;
 use super::{N_SHARED, Scale, Twin, TwinState};
-use crate::cost::Job;
-use crate::lanes::{LANES, Lanes, TABLE};
+use crate::lanes::{LANES, Lanes, Row, TABLE};
 use crate::round::Limits;
 use crate::units::{Gain, Seconds, Watts};
 use crate::wireless::RateModel;
@@ -125,10 +124,8 @@ pub struct Field {
     snr: Vec<f32>,
     safe_snr: Vec<f32>,
     usual: Vec<f32>,
-    /// Bits up and down and noise of the compression, per cut and level.
-    up: Vec<f32>,
-    down: Vec<f32>,
-    noise: Vec<f32>,
+    /// Bits up, bits down and noise of the compression, per cut and level.
+    sizes: Vec<Row>,
     /// Layers in front of a cut, and their bits.
     layers: [f32; MAX_CUTS],
     models: [f32; MAX_CUTS],
@@ -163,6 +160,8 @@ pub struct Futures {
     /// Terminals that trained in the last round, one or zero.
     pub trained: Vec<Lanes>,
     groups: Vec<Lanes>,
+    /// One number a terminal, from one loop of a round to the next.
+    scratch: Vec<Lanes>,
 }
 
 impl Field {
@@ -174,15 +173,12 @@ impl Field {
         let (limits, profile) = (&nominal.limits, &nominal.profile);
         let n_layers = profile.cuts.len();
         let bits = |bytes: crate::units::Bytes| 8.0 * bytes.0 as f32;
-        let job = |(cut, level): (usize, usize)| -> Job {
+        let size = |cut: usize, level: usize| -> Row {
             let q = compression_at(limits, level);
-            nominal.accounting.training(profile, cut, q, n_layers, 0)
+            let job = nominal.accounting.training(profile, cut, q, n_layers, 0);
+            [bits(job.up), bits(job.down), compression_noise(q) as f32, 0.0]
         };
-        let grid = || {
-            let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| (cut, level));
-            limits.cuts.iter().flat_map(levels)
-        };
-        let noise = |(_, level)| compression_noise(compression_at(limits, level)) as f32;
+        let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| size(cut, level));
         let message = |layers: usize| bits(nominal.accounting.delivery(profile, layers).sync_up);
         let header = (message(1) - bits(profile.parameters(0, 1))).max(0.0);
         let model = |layers: usize| (message(layers) - header).max(0.0);
@@ -208,9 +204,7 @@ impl Field {
             usual: (0..state.gain.len())
                 .map(|n| (state.gain[n] / twin.network.hardware(n).noise_w_per_hz) as f32)
                 .collect(),
-            up: grid().map(|at| bits(job(at).up)).collect(),
-            down: grid().map(|at| bits(job(at).down)).collect(),
-            noise: grid().map(noise).collect(),
+            sizes: limits.cuts.iter().flat_map(levels).collect(),
             layers: each_cut(&limits.cuts, &|cut| cut as f32),
             models: each_cut(&limits.cuts, &model),
             header,
@@ -235,6 +229,7 @@ impl Field {
     }
 
     /// Ratio of received power to noise density of a terminal, per watt, some rounds ahead.
+    #[inline(always)]
     pub fn signal(&self, step: usize, n: usize) -> f32 {
         self.snr[step * self.terminals.len() + n]
     }
@@ -294,7 +289,8 @@ impl Field {
         let fetch = self.message(bits_of(layer) - bits_of(held));
         let delivery =
             if self.aggregates(0) { self.message(bits_of(layer.max(owed))) } else { 0.0 };
-        let bits = self.up[size] + self.down[size] + fetch + delivery;
+        let [up, down, ..] = self.sizes[size];
+        let bits = up + down + fetch + delivery;
         let signal = self.power * self.safe_snr[n];
         let speed = match self.model {
             RateModel::Held => speed::<true>(0.1 * self.band, signal),
@@ -402,7 +398,7 @@ impl Futures {
     /// Goes back to a start, in the memory it has.
     pub fn restart(&mut self, start: &Self) {
         // A derived `clone_from` would ask for new memory.
-        let Self { log_loss, variance, held, owed, success, trained, groups } = start;
+        let Self { log_loss, variance, held, owed, success, trained, groups, scratch } = start;
         self.log_loss.clone_from(log_loss);
         self.variance.clone_from(variance);
         self.held.clone_from(held);
@@ -410,6 +406,7 @@ impl Futures {
         self.success = *success;
         self.trained.clone_from(trained);
         self.groups.clone_from(groups);
+        self.scratch.resize(scratch.len(), [0.0; LANES]);
     }
 
     fn new(state: &TwinState, n_groups: usize) -> Self {
@@ -423,6 +420,7 @@ impl Futures {
             success: lanes(state.success),
             trained: vec![[0.0; LANES]; n],
             groups: vec![[0.0; LANES]; n_groups],
+            scratch: vec![[0.0; LANES]; n],
         }
     }
 }

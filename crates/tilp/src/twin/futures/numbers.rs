@@ -9,10 +9,11 @@ impl Field {
         let first = |rows: &[[f32; 16]]| rows.iter().map(|row| row[0]).collect();
         let aggregates = |step: usize| f32::from(u8::from(self.aggregates(step)));
         let each = |value: fn(&Terminal) -> f32| self.terminals.iter().map(value).collect();
-        let n_cuts = self.up.len() / COMPRESSION_LEVELS;
+        let n_cuts = self.sizes.len() / COMPRESSION_LEVELS;
         let cuts = |value: fn(&Cuts) -> &[f32; MAX_CUTS]| -> Vec<f32> {
             self.terminals.iter().flat_map(|one| &value(&one.cuts)[..n_cuts]).copied().collect()
         };
+        let column = |at: usize| -> Vec<f32> { self.sizes.iter().map(|row| row[at]).collect() };
         vec![
             ("deadline", vec![self.deadline, self.closes, self.give_up]),
             ("most", vec![self.band, self.power]),
@@ -32,12 +33,12 @@ impl Field {
             ("joules", cuts(|one| &one.joules)),
             ("excess", cuts(|one| &one.excess)),
             ("depth", cuts(|one| &one.depth)),
-            ("up", self.up.clone()),
-            ("down", self.down.clone()),
+            ("up", column(0)),
+            ("down", column(1)),
             ("model_bits", self.model_bits.clone()),
             ("header", vec![self.header]),
             ("layers", self.layers[..n_cuts].to_vec()),
-            ("noise", self.noise[..COMPRESSION_LEVELS].to_vec()),
+            ("noise", column(2)[..COMPRESSION_LEVELS].to_vec()),
             ("weights", self.weights.to_vec()),
             ("rates", self.rates.to_vec()),
             ("caution", vec![self.caution]),

@@ -1,7 +1,7 @@
 //! The law of an imagined round, for sixteen candidates at once.
 
 use super::{COMPRESSION_LEVELS, Cuts, Field, Futures, Moves};
-use crate::lanes::{LANES, Lanes, TABLE, exp2, gather, ln, look_up, vectorised};
+use crate::lanes::{LANES, Lanes, TABLE, all_zero, exp2, ln, look_up, rows, vectorised};
 use crate::wireless::{RateModel, ergodic_efficiency};
 
 /// Sums over the terminals of a round.
@@ -60,7 +60,7 @@ pub(super) fn fill_job(
     for (lane, size) in sizes.iter_mut().enumerate() {
         *size = one.cut[lane] * COMPRESSION_LEVELS as f32 + one.level[lane];
     }
-    let [up, down, noise] = gather([&field.up, &field.down, &field.noise], &sizes);
+    let [up, down, noise] = rows(&field.sizes, &sizes);
     for lane in 0..LANES {
         one.receiving[lane] = down[lane] + field.message(model[lane] - held[lane]);
     }
@@ -78,11 +78,10 @@ pub(super) fn fill_job(
 /// Bits of the first so many layers of the model.
 #[inline(always)]
 fn model_bits(field: &Field, layers: &Lanes) -> Lanes {
-    let [bits] = match <&[f32; TABLE]>::try_from(&field.model_bits[..]) {
-        Ok(few) => look_up([few], layers),
-        Err(_) => gather([&field.model_bits], layers),
-    };
-    bits
+    match <&[f32; TABLE]>::try_from(&field.model_bits[..]) {
+        Ok(few) => look_up([few], layers)[0],
+        Err(_) => layers.map(|count| field.model_bits[count as usize]),
+    }
 }
 
 vectorised! {
@@ -158,8 +157,41 @@ fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool>(
     moves: &[Moves],
     sums: &mut Sums,
 ) {
+    seconds_per_bit::<HELD>(field, futures, step, moves, &sums.scale);
     for (n, one) in moves.iter().enumerate() {
-        network::<HELD, FIRST, STRICT>(field, futures, step, n, one, sums);
+        // Whom no candidate schedules adds nothing to any sum.
+        if all_zero(&one.scheduled) {
+            futures.trained[n] = [0.0; LANES];
+        } else {
+            network::<HELD, FIRST, STRICT>(field, futures, n, one, sums);
+        }
+        if field.aggregates(step) {
+            deliver::<HELD>(field, futures, step, n, one, sums);
+        }
+    }
+}
+
+/// How long a bit is on the air. A loop of its own: divisions and logarithms wait for each other, and
+/// a processor looks past them only as far as a short loop reaches.
+#[inline(always)]
+fn seconds_per_bit<const HELD: bool>(
+    field: &Field,
+    futures: &mut Futures,
+    step: usize,
+    moves: &[Moves],
+    scale: &Lanes,
+) {
+    for (n, (one, found)) in moves.iter().zip(&mut futures.scratch).enumerate() {
+        if all_zero(&one.scheduled) {
+            continue;
+        }
+        let snr = field.signal(step, n);
+        let mut per_bit = [0.0; LANES];
+        for lane in 0..LANES {
+            let bandwidth = one.bandwidth[lane] * scale[lane];
+            per_bit[lane] = 1.0 / speed::<HELD>(bandwidth, one.power[lane] * snr);
+        }
+        *found = per_bit;
     }
 }
 
@@ -172,13 +204,11 @@ fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool>(
 fn network<const HELD: bool, const FIRST: bool, const STRICT: bool>(
     field: &Field,
     futures: &mut Futures,
-    step: usize,
     n: usize,
     one: &Moves,
     sums: &mut Sums,
 ) {
     let terminal = &field.terminals[n];
-    let snr = field.snr[step * field.terminals.len() + n];
     let safe_snr = field.safe_snr[n];
     let drops = if field.drops_late { 1.0 } else { 0.0 };
     let (deadline, closes, give_up) = (field.deadline, field.closes, field.give_up);
@@ -188,12 +218,13 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool>(
         look_up([seconds, safe_seconds, joules, excess, depth], &one.cut);
     let (bandwidth, power, noise) = (one.bandwidth, one.power, one.noise);
     let (sending, receiving, wanted) = (one.sending, one.receiving, one.scheduled);
+    let per_bit = futures.scratch[n];
     let mut local = *sums;
     let (mut samples, mut trained) = ([0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
         let bandwidth = bandwidth[lane] * local.scale[lane];
         let power = power[lane];
-        let per_bit = 1.0 / speed::<HELD>(bandwidth, power * snr);
+        let per_bit = per_bit[lane];
         let (seconds, excess) = (computing[lane], excess[lane]);
         let bits = sending[lane] + receiving[lane];
         let sending = sending[lane] * per_bit;
@@ -241,9 +272,6 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool>(
         group[lane] += samples[lane];
     }
     futures.trained[n] = trained;
-    if field.aggregates(step) {
-        deliver::<HELD>(field, futures, n, snr, one, sums);
-    }
 }
 
 /// A terminal that owes its copy and is not scheduled sends it over its N-th of the band.
@@ -251,11 +279,12 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool>(
 fn deliver<const HELD: bool>(
     field: &Field,
     futures: &Futures,
+    step: usize,
     n: usize,
-    snr: f32,
     one: &Moves,
     sums: &mut Sums,
 ) {
+    let snr = field.signal(step, n);
     let slice = field.band / field.terminals.len() as f32;
     let rate = speed::<HELD>(slice, field.power * snr);
     let owed = model_bits(field, &futures.owed[n]);
@@ -283,13 +312,13 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
             + depth * sums.depth[lane] / samples;
         common[lane] = if trained { all } else { 0.0 };
     }
-    let (mut success, mut fall) = ([0.0; LANES], [0.0; LANES]);
+    let mut fall = [0.0; LANES];
     for (n, terminal) in field.terminals.iter().enumerate() {
-        let [start, slope] = terminal.line;
         let own_weight = terminal.own_weight + push * terminal.push - kin;
         let group = futures.groups[terminal.group];
         let (mut log_loss, mut variance) = (futures.log_loss[n], futures.variance[n]);
         let trained = futures.trained[n];
+        let mut cautious = [0.0; LANES];
         for lane in 0..LANES {
             let own = trained[lane] * terminal.samples;
             let rate = common[lane] + share[lane] * (own_weight * own + kin * group[lane]);
@@ -301,8 +330,7 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
             let told = known * minibatch / (known + minibatch);
             let left = if trained[lane] > 0.5 { told } else { known };
             variance[lane] = left + drift;
-            let cautious = after + caution * variance[lane].sqrt();
-            success[lane] += 1.0 / (1.0 + exp2(slope * cautious - start));
+            cautious[lane] = after + caution * variance[lane].sqrt();
             log_loss[lane] = after;
         }
         if !field.task_driven {
@@ -313,10 +341,25 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
             }
         }
         (futures.log_loss[n], futures.variance[n]) = (log_loss, variance);
+        futures.scratch[n] = cautious;
     }
+    let success = promised(field, &futures.scratch);
     let one = 1.0 / field.terminals.len() as f32;
     futures.success = success.map(|sum| sum * one);
     fall.map(|sum| sum * one)
+}
+
+/// The sum of all terminals' success at these log-losses.
+#[inline(always)]
+fn promised(field: &Field, log_losses: &[Lanes]) -> Lanes {
+    let mut success = [0.0; LANES];
+    for (terminal, log_loss) in field.terminals.iter().zip(log_losses) {
+        let [start, slope] = terminal.line;
+        for lane in 0..LANES {
+            success[lane] += 1.0 / (1.0 + exp2(slope * log_loss[lane] - start));
+        }
+    }
+    success
 }
 
 /// Who holds and owes what after the round.
