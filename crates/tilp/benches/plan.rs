@@ -34,11 +34,11 @@ fn main() {
         return std::fs::write(&arguments[at + 1], problem()).expect("writes the problem");
     }
     let (plain, improved) = (Cem::paper(200, 25, 5), Cem::improved(200, 25, 5));
-    let [median, least] = timed(plain, 50, false, 61);
+    let [median, least] = timed(plain, 50, false, 301);
     report("plain", [median, least]);
     let billions = OPERATIONS * (5 * 200 * 16 * 50) as f64 / 1e9;
     println!("plain_gflops = {:.1}", billions / (1e-3 * median));
-    report("plain_guided", timed(plain, 50, true, 61));
+    report("plain_guided", timed(plain, 50, true, 301));
     report("improved", timed(improved, 50, false, 61));
     report("improved_guided", timed(improved, 50, true, 61));
     println!("peak_gflops = {:.1}", peak());

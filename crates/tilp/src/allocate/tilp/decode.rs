@@ -118,12 +118,12 @@ vectorised! {
     ) {
         let mut total: Lanes = [1e-12; LANES];
         for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+            scale(cell, most, field.deepest_fitting(n), one);
             // Whom no candidate schedules needs nothing.
-            if all_zero(&cell.flag) {
-                *one = Moves::ZERO;
+            if all_zero(&one.scheduled) {
+                one.bandwidth = [0.0; LANES];
                 continue;
             }
-            scale(cell, most, field.deepest_fitting(n), one);
             field.job(futures, step, n, one);
             let seconds = field.air_seconds(step, n, 0.1 * most[0], one);
             let mut need = [0.0; LANES];
