@@ -36,6 +36,17 @@ pub enum Verb {
     /// Train the robots' policy with one method on one scenario
     #[command(after_help = EXIT_CODES)]
     Run(Run),
+    /// Run methods beside each other, on several seeds: the paper's main table
+    #[command(after_help = STUDY)]
+    Compare(Compare),
+    /// Run tilp without each of its parts: the paper's table of ablations
+    #[command(after_help = STUDY)]
+    Ablate(Ablate),
+    /// Run methods along an axis of the problem: the paper's figures
+    #[command(after_help = STUDY)]
+    Sweep(Sweep),
+    /// Make the tables of studies; shards of one study are put together
+    Report(Report),
     /// Show a finished run to the twin: predicted against realised, before and after calibration
     #[command(after_help = TWIN)]
     Twin(Twin),
@@ -80,6 +91,97 @@ pub struct Run {
     /// Print nothing but the result
     #[arg(long)]
     pub quiet: bool,
+}
+
+const STUDY: &str = "\
+A study is a fixed list of runs (point x method x seed). Started again it goes on: finished runs are
+kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Shard
+i of N does every N-th run from the i-th on, into the same folder or one of its own (`tilp report`
+puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, and the
+tables runs.csv, table.csv and table.md.
+
+Exit codes: 0 done, 1 some run failed, 2 bad usage or bad input, 130 and 143 stopped by a signal after
+the rounds in progress; checkpoints were written";
+
+/// What all studies have in common.
+#[derive(Args)]
+pub struct Study {
+    /// A built-in scenario or a TOML file
+    #[arg(default_value = "default")]
+    pub scenario: String,
+    /// Seeds: `0..5` (0 to 4) or `0,2,7`
+    #[arg(long)]
+    pub seeds: Option<String>,
+    /// Rounds of every run
+    #[arg(long)]
+    pub rounds: Option<u64>,
+    /// Override a value of the scenario, with a dotted key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// A first look: 100 rounds and seed 0, unless said otherwise
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs at a time [default: one for each core]
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Do only share i of N, counted from 0
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<String>,
+    /// Folder of the study [default: studies/QUESTION-SCENARIO]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Rounds between checkpoints
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
+    /// Print nothing but the result
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// `tilp compare`.
+#[derive(Args)]
+pub struct Compare {
+    /// What all studies have in common.
+    #[command(flatten)]
+    pub study: Study,
+    /// Methods, separated by commas [default: tilp, the eight with +guard, the reference rows]
+    #[arg(long, value_delimiter = ',')]
+    pub methods: Vec<String>,
+}
+
+/// `tilp ablate`.
+#[derive(Args)]
+pub struct Ablate {
+    /// What all studies have in common.
+    #[command(flatten)]
+    pub study: Study,
+}
+
+/// `tilp sweep`.
+#[derive(Args)]
+pub struct Sweep {
+    /// retention, split, terminals, snr, mass or bandwidth
+    pub axis: String,
+    /// What all studies have in common.
+    #[command(flatten)]
+    pub study: Study,
+    /// Values, separated by commas [default: those of the figure]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    pub values: Vec<String>,
+    /// Methods, separated by commas [default: tilp and hsfl, asfl, fedsl with +guard]
+    #[arg(long, value_delimiter = ',')]
+    pub methods: Vec<String>,
+}
+
+/// `tilp report`.
+#[derive(Args)]
+pub struct Report {
+    /// Folders of one study or its shards
+    #[arg(value_name = "DIR", required = true)]
+    pub folders: Vec<PathBuf>,
+    /// Folder for the tables [default: the first DIR]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
 }
 
 const TWIN: &str = "\

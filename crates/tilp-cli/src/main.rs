@@ -7,6 +7,7 @@ mod failure;
 mod output;
 mod progress;
 mod signals;
+mod study_progress;
 
 use std::process::ExitCode;
 
@@ -30,6 +31,10 @@ fn main() -> ExitCode {
 fn perform(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Run(run) => commands::run::run(run),
+        Verb::Compare(compare) => commands::study::compare(compare),
+        Verb::Ablate(ablate) => commands::study::ablate(ablate),
+        Verb::Sweep(sweep) => commands::study::sweep(sweep),
+        Verb::Report(report) => commands::report::report(report),
         Verb::Twin(twin) => commands::twin::twin(twin),
         Verb::Plan(plan) => commands::plan::plan(plan),
         Verb::Scenario(scenario) => commands::scenario::scenario(scenario),

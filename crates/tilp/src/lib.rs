@@ -15,6 +15,7 @@ pub mod scenario;
 pub mod search;
 pub mod snapshot;
 pub mod split;
+pub mod statistics;
 pub mod tasks;
 pub mod twin;
 pub mod units;

@@ -2,8 +2,10 @@
 
 pub mod plan;
 pub mod policy;
+pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod study;
 pub mod twin;
 
 use std::path::PathBuf;

@@ -55,7 +55,7 @@ fn failure(error: RunError, begun: bool) -> Failure {
         RunError::Scenario(_) | RunError::Snapshot(_) => Failure::input(error),
         RunError::Record(RecordError::Io { .. }) if begun => Failure::failed(error),
         RunError::Record(_) => Failure::input(error),
-        RunError::Diverged { .. } => Failure::failed(error),
+        RunError::Diverged { .. } | RunError::Decided { .. } => Failure::failed(error),
     }
 }
 
@@ -75,8 +75,8 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     Ok((RunSpec { scenario, method, seed, checkpoint_every, about: about() }, folder))
 }
 
-/// A scenario may be called anything, but its folder stays below `runs`.
-fn folder_name(name: &str) -> String {
+/// A scenario may be called anything, but its folder stays below that for results.
+pub fn folder_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_+.".contains(c);
     name.chars().map(|c| if plain(c) { c } else { '_' }).collect()
 }
@@ -95,7 +95,7 @@ pub fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
 }
 
 /// Versions and host, for the manifest.
-fn about() -> Value {
+pub fn about() -> Value {
     let parts: serde_json::Map<String, Value> = env!("TILP_PARTS")
         .split(',')
         .filter_map(|part| part.split_once('='))

@@ -6,6 +6,7 @@
 //! - `repeat`: the same bytes for any number of threads and after any kill.
 //! - `scenario`: the verbs of `tilp scenario`.
 //! - `signals`: Ctrl-C and SIGTERM.
+//! - `study`: shards, kills, and studies that are refused.
 //! - `twin`: `tilp twin` and the folders it refuses.
 
 mod bad_input;
@@ -15,6 +16,7 @@ mod repeat;
 mod scenario;
 mod scratch;
 mod signals;
+mod study;
 mod twin;
 
 use std::path::Path;

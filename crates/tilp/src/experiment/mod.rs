@@ -7,6 +7,7 @@ mod pretrain;
 mod regime;
 pub mod replay;
 mod single;
+pub mod study;
 
 pub use health::{CutSizes, Health, health};
 pub use open::opened;

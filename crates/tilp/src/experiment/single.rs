@@ -72,6 +72,21 @@ pub enum RunError {
     /// The checkpoint does not fit.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// A method decided on something that is no number.
+    #[error(
+        "round {round}: the method decided on a {what} of {value} for terminal {terminal}, \
+         expected a finite number"
+    )]
+    Decided {
+        /// The round.
+        round: u64,
+        /// The terminal.
+        terminal: usize,
+        /// What was decided.
+        what: &'static str,
+        /// On what.
+        value: f64,
+    },
     /// Training diverged.
     #[error(
         "round {round}: the training loss is {loss}, expected a finite number: \
@@ -125,7 +140,8 @@ pub fn run_single(
     let parts = assemble_with_clock(scenario, spec.method, spec.seed, clock, cache, &progress)?;
     let Parts { mut world, mut allocator, limits } = parts;
     let base = world.fleet.report(0, &world.engine.virtual_mean(), world.engine.model());
-    let mut keeper = Keeper::new(spec, folder, watcher);
+    let broken = RefCell::new(None);
+    let mut keeper = Keeper::new(spec, folder, watcher, &broken);
     match checkpoint {
         Some(checkpoint) => {
             world.restore(&checkpoint.state)?;
@@ -135,7 +151,8 @@ pub fn run_single(
         None => keeper.begin(&world, &*allocator)?,
     }
     let set_up = watcher.seconds();
-    let mut timed = Timed { inner: &mut *allocator, watcher, plan_s: RefCell::default() };
+    let plan_s = RefCell::default();
+    let mut timed = Timed { inner: &mut *allocator, watcher, plan_s, broken: &broken };
     let stop = run(&mut world, &mut timed, &limits, spec.scenario.rounds(), &mut keeper);
     if let Some(error) = keeper.error.take() {
         return Err(error);
@@ -179,11 +196,26 @@ fn p99_ms(mut plan_s: Vec<f64>) -> f64 {
     1e3 * plan_s.get(index).copied().unwrap_or(0.0)
 }
 
-/// An allocator on a stop-watch.
+/// An allocator on a stop-watch, its decisions looked at before they are executed.
 struct Timed<'a> {
     inner: &'a mut dyn Allocator,
     watcher: &'a dyn Watcher,
     plan_s: RefCell<Vec<f64>>,
+    broken: &'a RefCell<Option<RunError>>,
+}
+
+/// What of a decision is no number. Such a decision could be executed after a fashion, as that of
+/// an idle terminal, but a method that makes it is broken.
+fn not_a_number(round: u64, decision: &Decision) -> Option<RunError> {
+    decision.terminals.iter().enumerate().find_map(|(terminal, one)| {
+        let values = [
+            ("bandwidth", one.bandwidth.0),
+            ("power", one.power.0),
+            ("compression", one.compression),
+        ];
+        let (what, value) = values.into_iter().find(|(_, value)| !value.is_finite())?;
+        Some(RunError::Decided { round, terminal, what, value })
+    })
 }
 
 impl Persist for Timed<'_> {
@@ -197,6 +229,9 @@ impl Allocator for Timed<'_> {
         let before = self.watcher.seconds();
         let decision = self.inner.decide(seen);
         self.plan_s.borrow_mut().push(self.watcher.seconds() - before);
+        if let Some(error) = not_a_number(seen.round, &decision) {
+            self.broken.replace(Some(error));
+        }
         decision
     }
 
@@ -219,12 +254,19 @@ struct Keeper<'a> {
     folder: RunFolder,
     history: History,
     watcher: &'a dyn Watcher,
+    /// What the method did wrong, for the end of the round.
+    broken: &'a RefCell<Option<RunError>>,
     error: Option<RunError>,
 }
 
 impl<'a> Keeper<'a> {
-    fn new(spec: &'a RunSpec, folder: RunFolder, watcher: &'a dyn Watcher) -> Self {
-        Self { spec, folder, history: History::default(), watcher, error: None }
+    fn new(
+        spec: &'a RunSpec,
+        folder: RunFolder,
+        watcher: &'a dyn Watcher,
+        broken: &'a RefCell<Option<RunError>>,
+    ) -> Self {
+        Self { spec, folder, history: History::default(), watcher, broken, error: None }
     }
 
     fn last_round(&self) -> u64 {
@@ -274,6 +316,9 @@ impl<'a> Keeper<'a> {
         world: &dyn World,
         allocator: &dyn Allocator,
     ) -> Result<ControlFlow<()>, RunError> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         self.history.push(round);
         let row = self.history.rounds.last().expect("just pushed");
         if let Some(loss) = round.done.outcome.loss.filter(|loss| !loss.is_finite()) {

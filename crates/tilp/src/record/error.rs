@@ -96,7 +96,7 @@ pub enum RecordError {
 
 impl RecordError {
     /// Ties a system error to what was tried on which path.
-    pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { operation, path, source }
     }

@@ -80,12 +80,22 @@ pub struct Loaded {
 
 /// Loads a built-in name or a file, and applies `key=value` overrides with dotted keys.
 pub fn load(name: &str, overrides: &[String]) -> Result<Loaded, ScenarioError> {
-    let (mut table, place, folder) = resolve(name, 0)?;
+    let (table, place, folder) = resolve(name, 0)?;
+    vary(table, &place, folder, overrides)
+}
+
+/// Applies overrides to a complete table.
+pub(super) fn vary(
+    mut table: Table,
+    place: &str,
+    folder: PathBuf,
+    overrides: &[String],
+) -> Result<Loaded, ScenarioError> {
     for text in overrides {
         apply_override(&mut table, text)?;
     }
-    let place =
-        if overrides.is_empty() { place } else { format!("{place} with {}", overrides.join(", ")) };
+    let with = if overrides.is_empty() { "" } else { " with " };
+    let place = format!("{place}{with}{}", overrides.join(", "));
     let raw = parse(table, &place)?;
     Ok(Loaded { raw, place, folder })
 }

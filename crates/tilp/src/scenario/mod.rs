@@ -35,7 +35,16 @@ pub struct Scenario {
 impl Scenario {
     /// Loads a built-in name or a file, applies `key=value` overrides, checks every value.
     pub fn load(name: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
-        let loaded = load::load(name, overrides)?;
+        Self::checked(load::load(name, overrides)?)
+    }
+
+    /// The same scenario with `key=value` overrides.
+    pub fn varied(&self, overrides: &[String]) -> Result<Self, ScenarioError> {
+        let table = toml::Table::try_from(&self.raw).expect("a checked scenario is plain data");
+        Self::checked(load::vary(table, &self.place, self.folder.clone(), overrides)?)
+    }
+
+    fn checked(loaded: Loaded) -> Result<Self, ScenarioError> {
         check::check(&loaded)?;
         let Loaded { mut raw, place, folder } = loaded;
         // The resolved scenario stands in a run folder: its files must be found from there too.
@@ -66,6 +75,16 @@ impl Scenario {
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// Admissible cuts, shallowest first.
+    pub fn cuts(&self) -> &[usize] {
+        &self.raw.model.cuts
+    }
+
+    /// Noise figure of the receivers, as the base station knows it.
+    pub fn noise_figure_db(&self) -> f64 {
+        self.raw.cell.noise_figure_db
     }
 
     /// Rounds between aggregations F, for methods without a rule of their own.

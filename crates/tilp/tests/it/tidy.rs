@@ -9,6 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("rng", &[]),
     ("snapshot", &[]),
+    ("statistics", &["rng"]),
     ("lanes", &["rng"]),
     ("nn", &["lanes"]),
     ("plot", &[]),

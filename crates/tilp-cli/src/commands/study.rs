@@ -1,0 +1,120 @@
+//! `tilp compare`, `tilp ablate` and `tilp sweep`.
+
+use std::path::PathBuf;
+
+use tilp::experiment::study::{
+    Axis, Executor, Plan, Question, Shard, StudyFolder, Tally, ablations, comparison,
+};
+use tilp::scenario::Scenario;
+
+use super::report::{tables, write};
+use super::run::{about, folder_name};
+use crate::arguments::{Ablate, Compare, Study, Sweep};
+use crate::failure::Failure;
+use crate::output;
+use crate::signals::Signals;
+use crate::study_progress::StudyProgress;
+
+/// Methods against each other.
+pub fn compare(arguments: Compare) -> Result<(), Failure> {
+    let study = &arguments.study;
+    let question = question(study, &arguments.methods, "0..5", None)?;
+    let scenario = question.scenario.clone();
+    carry_out(study, "compare", comparison(question), &scenario)
+}
+
+/// TiLP without each of its parts.
+pub fn ablate(arguments: Ablate) -> Result<(), Failure> {
+    let question = question(&arguments.study, &[], "0..3", None)?;
+    let scenario = question.scenario.clone();
+    carry_out(&arguments.study, "ablate", ablations(question), &scenario)
+}
+
+/// Methods along an axis.
+pub fn sweep(arguments: Sweep) -> Result<(), Failure> {
+    let axis = Axis::named(&arguments.axis).map_err(Failure::input)?;
+    let question = question(&arguments.study, &arguments.methods, "0..2", Some(300))?;
+    let scenario = question.scenario.clone();
+    let plan = tilp::experiment::study::sweep(axis, &arguments.values, question);
+    let name = format!("sweep-{}", axis.name());
+    carry_out(&arguments.study, &name, plan.map_err(Failure::input)?, &scenario)
+}
+
+fn question(
+    study: &Study,
+    methods: &[String],
+    seeds: &str,
+    rounds: Option<u64>,
+) -> Result<Question, Failure> {
+    let (seeds, rounds) = if study.quick { ("0", Some(100)) } else { (seeds, rounds) };
+    let mut overrides = study.overrides.clone();
+    overrides.extend(study.rounds.or(rounds).map(|rounds| format!("rounds={rounds}")));
+    Ok(Question {
+        scenario: Scenario::load(&study.scenario, &overrides).map_err(Failure::input)?,
+        methods: methods.to_vec(),
+        seeds: seeds_of(study.seeds.as_deref().unwrap_or(seeds))?,
+    })
+}
+
+/// `a..b` or a list.
+fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
+    const MOST: u64 = 10_000;
+    let wrong = || {
+        let expected = "expected a..b with a below b, or numbers separated by commas";
+        Failure::input(format!("seeds are `{text}`, {expected}"))
+    };
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let seeds: Vec<u64> = match text.split_once("..") {
+        Some((first, end)) => {
+            let (first, end) = (number(first)?, number(end)?);
+            if end.saturating_sub(first) > MOST {
+                return Err(wrong());
+            }
+            (first..end).collect()
+        }
+        None => text.split(',').map(number).collect::<Result<_, _>>()?,
+    };
+    let mut unique = seeds.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    if seeds.is_empty() || unique.len() < seeds.len() { Err(wrong()) } else { Ok(seeds) }
+}
+
+fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {
+    let shard = study.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
+    let shard = shard.map_err(Failure::input)?;
+    let usual = || PathBuf::from(format!("studies/{name}-{}", folder_name(scenario.name())));
+    let out = study.out.clone().unwrap_or_else(usual);
+    let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::input)?;
+    let signals = Signals::listen().map_err(Failure::failed)?;
+    let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = study.jobs.unwrap_or(n_cores).max(1);
+    let cache = super::cache();
+    let executor = Executor {
+        workers,
+        threads: (n_cores / workers).max(1),
+        cache: cache.as_ref(),
+        about: about(),
+        checkpoint_every: study.checkpoint_every,
+    };
+    let progress = StudyProgress::new(study.quiet, &folder, shard, signals.clone());
+    // A run that panics is shown as failed with its reason, not with a trace over the progress.
+    std::panic::set_hook(Box::new(|_| {}));
+    let tally = executor.execute(&folder, shard, &progress);
+    let _ = std::panic::take_hook();
+    progress.clear();
+    let tally = tally.map_err(Failure::failed)?;
+    let made = tables(std::slice::from_ref(&folder))?;
+    write(&made, &out)?;
+    if let Some(signal) = signals.asked() {
+        let Tally { done, left, .. } = tally;
+        let message =
+            format!("stopped with {done} runs done, {left} left; the same command goes on");
+        return Err(Failure::signal(signal, message));
+    }
+    output::print(&format!("{}\nresults in {}", made.markdown(), out.display()))?;
+    match tally.failed {
+        0 => Ok(()),
+        failed => Err(Failure::failed(format!("{failed} runs failed, the reasons are above"))),
+    }
+}

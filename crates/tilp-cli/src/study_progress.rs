@@ -1,0 +1,159 @@
+//! Progress of a study: a bar on a terminal, a line for every run when piped, nothing when quiet.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tilp::allocate::Clock;
+use tilp::experiment::study::{Event, Host, Shard, StudyFolder};
+
+use crate::clock;
+use crate::output::tell;
+use crate::signals::Signals;
+
+/// Shows a study on standard error.
+pub struct StudyProgress {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    names: Vec<String>,
+    signals: Signals,
+    start: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    n_jobs: usize,
+    kept: usize,
+    done: usize,
+    failed: usize,
+    /// Share of the rounds done, of those that run: when they began here, and now.
+    running: BTreeMap<usize, [f64; 2]>,
+}
+
+impl StudyProgress {
+    /// Progress of a shard of a study; `signals` may ask to stop.
+    pub fn new(quiet: bool, study: &StudyFolder, shard: Shard, signals: Signals) -> Self {
+        let n_jobs = (shard.index..study.jobs.len()).step_by(shard.count).count();
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(n_jobs as u64);
+            let style = ProgressStyle::with_template("runs [{bar:20}] {pos}/{len} {wide_msg}");
+            bar.set_style(style.expect("the template is valid").progress_chars("=> "));
+            bar
+        });
+        let name = |job: &tilp::experiment::study::Job| {
+            format!("{} at {}, seed {}", job.subject.method, job.subject.point, job.seed)
+        };
+        Self {
+            bar,
+            quiet,
+            names: study.jobs.iter().map(name).collect(),
+            signals,
+            start: Instant::now(),
+            state: Mutex::new(State { n_jobs, ..State::default() }),
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn show(&self, state: &State, line: Option<String>) {
+        let left = state.time_left(self.start.elapsed().as_secs_f64());
+        let summary = format!(
+            "{} done, {} running, {} failed, left {left}",
+            state.kept + state.done,
+            state.running.len(),
+            state.failed
+        );
+        match (&self.bar, line) {
+            _ if self.quiet => {}
+            (Some(bar), _) => {
+                bar.set_position((state.kept + state.done + state.failed) as u64);
+                bar.set_message(summary);
+            }
+            (None, Some(line)) => tell(&format!("{line} ({summary} of {})", state.n_jobs)),
+            (None, None) => {}
+        }
+    }
+}
+
+impl State {
+    /// Time left at the pace so far, which runs that were kept say nothing about.
+    fn time_left(&self, elapsed: f64) -> String {
+        let partly: f64 = self.running.values().map(|[first, now]| now - first).sum();
+        let worked = (self.done + self.failed) as f64 + partly;
+        if worked <= 0.0 {
+            return "-".to_owned();
+        }
+        let begun: f64 = self.running.values().map(|[_, now]| now).sum();
+        let ahead = (self.n_jobs - self.kept - self.done - self.failed) as f64 - begun;
+        let seconds = (elapsed / worked * ahead.max(0.0)) as u64;
+        match seconds / 3600 {
+            0 => format!("{}:{:02}", seconds / 60, seconds % 60),
+            hours => format!("{hours} h {:02}", seconds / 60 % 60),
+        }
+    }
+}
+
+impl Host for StudyProgress {
+    fn happened(&self, job: usize, event: Event<'_>) {
+        let name = &self.names[job];
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = match event {
+            Event::Kept => {
+                state.kept += 1;
+                None
+            }
+            Event::Begun => {
+                state.running.insert(job, [0.0; 2]);
+                None
+            }
+            Event::Round(row, total) => {
+                let now = row.round as f64 / total as f64;
+                if let Some(shares) = state.running.get_mut(&job) {
+                    let first = if shares[1] == 0.0 { now } else { shares[0] };
+                    *shares = [first, now];
+                }
+                None
+            }
+            Event::Done(summary) => {
+                state.running.remove(&job);
+                state.done += 1;
+                let success = summary.success_final.map(|rate| format!(" {:.1} %", 100.0 * rate));
+                Some(format!("{name}: success{}", success.unwrap_or_else(|| " -".into())))
+            }
+            Event::Failed(reason) => {
+                state.running.remove(&job);
+                state.failed += 1;
+                Some(format!("{name}: failed: {reason}"))
+            }
+            Event::Stopped => {
+                state.running.remove(&job);
+                None
+            }
+        };
+        self.show(&state, line);
+    }
+
+    fn asked_to_stop(&self) -> bool {
+        self.signals.asked().is_some()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    fn epoch_seconds(&self) -> f64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    }
+
+    fn clock(&self) -> Option<Clock> {
+        Some(clock::milliseconds)
+    }
+}

@@ -1,0 +1,104 @@
+//! Studies from the command line: shards, kills, bad input.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use tilp::record::fingerprint;
+
+use crate::bad_input::refused;
+use crate::{Scratch, succeed, tilp};
+
+const STUDY: [&str; 9] = [
+    "compare",
+    "tiny",
+    "--methods",
+    "random,tilp,asfl+guard",
+    "--seeds",
+    "0..2",
+    "--rounds",
+    "6",
+    "--quiet",
+];
+
+fn tables(folder: &Path) -> [String; 3] {
+    ["runs.csv", "table.csv", "table.md"].map(|name| fs::read_to_string(folder.join(name)).unwrap())
+}
+
+fn prints(folder: &Path) -> Vec<String> {
+    let mut runs: Vec<_> = fs::read_dir(folder.join("runs/tiny"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    runs.sort();
+    runs.iter().map(|run| format!("{:?}", fingerprint(run).unwrap())).collect()
+}
+
+#[test]
+fn two_shards_put_together_are_the_study_in_one_piece() {
+    let scratch = Scratch::new("study-shards");
+    succeed(scratch.path(), &[&STUDY[..], &["--out", "whole"]].concat());
+    for (shard, out) in [("0/2", "first"), ("1/2", "second")] {
+        succeed(scratch.path(), &[&STUDY[..], &["--shard", shard, "--out", out]].concat());
+    }
+    succeed(scratch.path(), &["report", "second", "first", "--out", "both"]);
+    let path = |name: &str| scratch.path().join(name);
+    assert_eq!(tables(&path("both")), tables(&path("whole")));
+    let mut both = [prints(&path("first")), prints(&path("second"))].concat();
+    let mut whole = prints(&path("whole"));
+    both.sort();
+    whole.sort();
+    assert_eq!(both, whole);
+}
+
+#[test]
+fn a_study_that_is_killed_again_and_again_loses_nothing() {
+    let scratch = Scratch::new("study-kills");
+    succeed(scratch.path(), &[&STUDY[..], &["--out", "whole"]].concat());
+    let often = ["--checkpoint-every", "1", "--jobs", "2", "--out", "killed"];
+    let arguments = [&STUDY[..], &often].concat();
+    for kill in 0..10u64 {
+        let mut command = tilp(scratch.path());
+        let mut child = command.args(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        // Moments spread over a run and its set-up; how far it gets does not matter.
+        sleep(Duration::from_millis(40 + kill * 97 % 400));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    succeed(scratch.path(), &arguments);
+    let path = |name: &str| scratch.path().join(name);
+    assert_eq!(tables(&path("killed")), tables(&path("whole")));
+    assert_eq!(prints(&path("killed")), prints(&path("whole")));
+}
+
+#[test]
+fn bad_studies_are_one_line_and_exit_code_2() {
+    let scratch = Scratch::new("study-bad");
+    let cases: [(&[&str], &str); 8] = [
+        (&["compare", "tiny", "--methods", "magic"], "magic"),
+        (&["compare", "tiny", "--seeds", "3..1"], "seeds are `3..1`"),
+        (&["compare", "tiny", "--seeds", "1,1"], "seeds are `1,1`"),
+        (&["compare", "tiny", "--shard", "2/2"], "shard is `2/2`"),
+        (&["compare", "nowhere"], "nowhere"),
+        (&["sweep", "colour", "tiny"], "axis is `colour`"),
+        (&["sweep", "mass", "tiny", "--values", "-1"], "mass is `-1`"),
+        (&["report", "nothing"], "no `study.json`"),
+    ];
+    for (arguments, expected) in cases {
+        let line = refused(&scratch, arguments);
+        assert!(line.contains(expected), "{arguments:?}: {line}");
+    }
+}
+
+#[test]
+fn a_folder_of_another_study_is_left_alone() {
+    let scratch = Scratch::new("study-other");
+    let study = ["compare", "tiny", "--rounds", "1", "--methods", "random", "--quiet"];
+    succeed(scratch.path(), &[&study[..], &["--seeds", "0", "--out", "s"]].concat());
+    let before = tables(&scratch.path().join("s"));
+    let line = refused(&scratch, &[&study[..], &["--seeds", "1", "--out", "s"]].concat());
+    assert!(line.contains("holds another study"), "{line}");
+    assert_eq!(tables(&scratch.path().join("s")), before);
+}

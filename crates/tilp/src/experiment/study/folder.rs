@@ -1,0 +1,222 @@
+//! The folder of a study: what is asked, the scenario, and the runs.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Job, Plan, Subject};
+use crate::experiment::RunError;
+use crate::record::{RecordError, RunFolder, Summary, write_beside};
+use crate::scenario::{Scenario, ScenarioError};
+
+const PLAN: &str = "study.json";
+const SCENARIO: &str = "scenario.toml";
+
+/// Where a study, or a shard of it, lies.
+#[derive(Clone, Debug)]
+pub struct StudyFolder {
+    path: PathBuf,
+    /// What is asked.
+    pub plan: Plan,
+    /// All runs, of all shards.
+    pub jobs: Vec<Job>,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It is complete.
+    Done(Box<Summary>),
+    /// It failed, for this reason.
+    Failed(String),
+    /// It was not begun, or not finished.
+    Missing,
+}
+
+/// One run of a study and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// The row it belongs to.
+    pub subject: Subject,
+    /// Its seed.
+    pub seed: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its folder below that of the study.
+    pub folder: PathBuf,
+}
+
+/// Why a study cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// A file of the study.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A run of the study.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A point of the study.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// There is something else.
+    #[error("{path}: holds another study, expected an empty folder or the same study")]
+    Other {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is no study.
+    #[error("{path}: no `study.json`, expected the folder of a study")]
+    Absent {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Folders do not belong together.
+    #[error("{path}: another study than in {first}, expected shards of one study")]
+    Apart {
+        /// The folder.
+        path: PathBuf,
+        /// The folder it was to be merged with.
+        first: PathBuf,
+    },
+}
+
+impl StudyFolder {
+    /// Begins a study, or goes on with the same one.
+    pub fn create(path: &Path, plan: Plan, scenario: &Scenario) -> Result<Self, StudyError> {
+        plan.jobs(scenario)?; // all that is asked for exists
+        let text = serde_json::to_string_pretty(&plan).expect("a plan is plain data") + "\n";
+        let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), text)];
+        if path.join(PLAN).exists() {
+            let same = |(name, text): &(String, String)| {
+                fs::read_to_string(path.join(name)).is_ok_and(|found| found == *text)
+            };
+            if !files.iter().all(same) {
+                return Err(StudyError::Other { path: path.to_owned() });
+            }
+        } else {
+            let is_empty = match fs::read_dir(path) {
+                Ok(mut entries) => entries.next().is_none(),
+                Err(error) => error.kind() == ErrorKind::NotFound,
+            };
+            if !is_empty {
+                return Err(StudyError::Other { path: path.to_owned() });
+            }
+            write_beside(path, &files)?;
+        }
+        Self::open(path)
+    }
+
+    /// The study in a folder.
+    pub fn open(path: &Path) -> Result<Self, StudyError> {
+        let file = path.join(PLAN);
+        let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => StudyError::Absent { path: path.to_owned() },
+            _ => RecordError::io("read", &file)(error).into(),
+        })?;
+        let malformed =
+            |reason: String| StudyError::Record(RecordError::Malformed { path: file, reason });
+        let plan: Plan = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
+        let scenario = Scenario::load(&path.join(SCENARIO).display().to_string(), &[])?;
+        let jobs = plan.jobs(&scenario)?;
+        Ok(Self { path: path.to_owned(), plan, jobs })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What became of a run.
+    pub fn outcome(&self, job: &Job) -> Result<Outcome, StudyError> {
+        let path = self.path.join(job.folder());
+        if path.join("summary.json").exists() {
+            let folder = RunFolder::open(&path)?;
+            check(&folder, job)?;
+            return Ok(Outcome::Done(Box::new(folder.read_summary()?)));
+        }
+        Ok(match fs::read_to_string(note(&path)) {
+            Ok(text) => {
+                let note: Value = serde_json::from_str(&text).unwrap_or_default();
+                let reason = note["reason"].as_str().unwrap_or("no reason given");
+                Outcome::Failed(reason.to_owned())
+            }
+            Err(_) => Outcome::Missing,
+        })
+    }
+
+    /// Notes beside the place of a run why it failed.
+    pub(super) fn note_failure(&self, job: &Job, reason: &str) -> Result<(), RecordError> {
+        let path = note(&self.path.join(job.folder()));
+        let text = serde_json::to_string_pretty(&json!({ "reason": reason })).unwrap_or_default();
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        write_beside(folder, &[(name.to_string_lossy().into_owned(), text + "\n")])
+    }
+
+    /// Takes such a note away.
+    pub(super) fn forget_failure(&self, job: &Job) {
+        let _ = fs::remove_file(note(&self.path.join(job.folder())));
+    }
+
+    /// The folder of a run, and whether it has begun.
+    pub(super) fn run_folder(&self, job: &Job) -> Result<(RunFolder, bool), StudyError> {
+        let path = self.path.join(job.folder());
+        if path.join("manifest.json").exists() {
+            let folder = RunFolder::open(&path)?;
+            check(&folder, job)?;
+            return Ok((folder, true));
+        }
+        Ok((RunFolder::create(&path)?, false))
+    }
+}
+
+fn note(run: &Path) -> PathBuf {
+    let name = run.file_name().map(|name| name.to_string_lossy().into_owned());
+    run.with_file_name(format!("{}.failed.json", name.unwrap_or_default()))
+}
+
+/// A run of the same name must be the same run: a study is not mixed from two.
+fn check(folder: &RunFolder, job: &Job) -> Result<(), RecordError> {
+    let manifest = folder.read_manifest()?;
+    let hash = job.scenario.hash();
+    if manifest["scenario_hash"] == json!(hash) {
+        return Ok(());
+    }
+    let reason = format!("scenario_hash is {}, expected {hash}", manifest["scenario_hash"]);
+    Err(RecordError::Malformed { path: folder.path().join("manifest.json"), reason })
+}
+
+/// The runs of one study out of one or more folders that hold shards of it. A run that is complete
+/// in any of them is complete.
+pub fn merged(folders: &[StudyFolder]) -> Result<Vec<RunResult>, StudyError> {
+    let Some((first, others)) = folders.split_first() else { return Ok(Vec::new()) };
+    let scenario = |folder: &StudyFolder| fs::read(folder.path.join(SCENARIO)).ok();
+    for other in others {
+        if other.plan != first.plan || scenario(other) != scenario(first) {
+            let (path, first) = (other.path.clone(), first.path.clone());
+            return Err(StudyError::Apart { path, first });
+        }
+    }
+    let result = |job: &Job| {
+        let mut outcome = Outcome::Missing;
+        for folder in folders {
+            let found = folder.outcome(job)?;
+            let better = match &outcome {
+                Outcome::Done(_) => false,
+                Outcome::Failed(_) => matches!(found, Outcome::Done(_)),
+                Outcome::Missing => true,
+            };
+            if better {
+                outcome = found;
+            }
+        }
+        Ok(RunResult {
+            subject: job.subject.clone(),
+            seed: job.seed,
+            outcome,
+            folder: job.folder(),
+        })
+    };
+    first.jobs.iter().map(result).collect()
+}

@@ -1,0 +1,137 @@
+//! A study: every method with every seed at every point of a question, one run each.
+//!
+//! A study is a fixed list of [`Job`]s, so that shards, restarts and machines agree on who does what
+//! and where it lies. Finished runs are never done again; those that were interrupted go on.
+
+mod execute;
+mod folder;
+mod questions;
+mod table;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::{Method, Scenario, ScenarioError, method};
+
+pub use execute::{Event, Executor, Host, Tally};
+pub use folder::{Outcome, RunResult, StudyError, StudyFolder, merged};
+pub use questions::{Axis, Question, ablations, comparison, sweep};
+pub use table::{METRICS, Metric, Pairing, Row, Table};
+
+/// What a study asks, as `study.json` has it: enough to know all its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is asked: `compare`, `ablate`, or `sweep` with its axis.
+    pub question: String,
+    /// Name of the scenario that everything starts from.
+    pub scenario: String,
+    /// The points.
+    pub points: Vec<PlannedPoint>,
+    /// The method that the others are compared with.
+    pub reference: Subject,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+}
+
+/// One point of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedPoint {
+    /// What it is called in tables and folders.
+    pub label: String,
+    /// Overrides of the runs at this point.
+    pub overrides: Vec<String>,
+    /// Methods that run at this point.
+    pub methods: Vec<String>,
+}
+
+/// A row of a table: a method at a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// Label of the point.
+    pub point: String,
+    /// Label of the method.
+    pub method: String,
+}
+
+/// One run of a study.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Which row of the tables it belongs to.
+    pub subject: Subject,
+    /// The scenario with all overrides.
+    pub scenario: Scenario,
+    /// The method.
+    pub method: Method,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// A share of a study: every `count`-th job from `index` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From zero.
+    pub index: usize,
+    /// Shards in all.
+    pub count: usize,
+}
+
+impl Shard {
+    /// Everything.
+    pub const WHOLE: Self = Self { index: 0, count: 1 };
+
+    /// Reads `i/N`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/').map(|(index, count)| (index.parse(), count.parse()));
+        match numbers {
+            Some((Ok(index), Ok(count))) if index < count => Ok(Self { index, count }),
+            _ => Err(format!("shard is `{text}`, expected i/N with i from 0 to N - 1")),
+        }
+    }
+}
+
+impl Job {
+    /// Its folder below that of the study.
+    pub fn folder(&self) -> PathBuf {
+        let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
+        let point: String = self.subject.point.chars().map(plain).collect();
+        PathBuf::from("runs").join(point).join(format!("{}-{}", self.subject.method, self.seed))
+    }
+}
+
+impl Plan {
+    /// All runs on variants of the scenario, seeds outermost: a study that was cut short has whole
+    /// seeds, not whole methods.
+    pub fn jobs(&self, scenario: &Scenario) -> Result<Vec<Job>, ScenarioError> {
+        let mut points = Vec::new();
+        for point in &self.points {
+            let scenario = scenario.varied(&point.overrides)?;
+            for label in &point.methods {
+                points.push((point, scenario.clone(), method(label)?));
+            }
+        }
+        let of = |&seed: &u64| {
+            points.iter().map(move |(point, scenario, method)| Job {
+                subject: Subject { point: point.label.clone(), method: method.name.to_owned() },
+                scenario: scenario.clone(),
+                method: *method,
+                seed,
+            })
+        };
+        Ok(self.seeds.iter().flat_map(of).collect())
+    }
+
+    /// The rows of its tables, in order.
+    pub fn subjects(&self) -> Vec<Subject> {
+        let of = |point: &PlannedPoint| {
+            let label = point.label.clone();
+            let subject =
+                move |method: &String| Subject { point: label.clone(), method: method.clone() };
+            point.methods.iter().map(subject).collect::<Vec<_>>()
+        };
+        self.points.iter().flat_map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! The questions of the paper's tables and figures.
+
+use super::{Plan, PlannedPoint, Subject};
+use crate::scenario::Scenario;
+
+/// What all questions are asked of.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The scenario that everything starts from.
+    pub scenario: Scenario,
+    /// Methods; empty for those of the paper.
+    pub methods: Vec<String>,
+    /// Seeds.
+    pub seeds: Vec<u64>,
+}
+
+/// The nine methods with guard, and the reference rows.
+const MAIN: [&str; 13] = [
+    "tilp",
+    "fedavg+guard",
+    "splitnn+guard",
+    "splitfed+guard",
+    "adaptsfl+guard",
+    "ga-sfl+guard",
+    "hsfl+guard",
+    "asfl+guard",
+    "fedsl+guard",
+    "random",
+    "greedy",
+    "deficit",
+    "oracle",
+];
+
+/// Those of the paper's figures.
+const SHOWN: [&str; 4] = ["tilp", "hsfl+guard", "asfl+guard", "fedsl+guard"];
+
+/// TiLP without one of its parts: name and override.
+const WITHOUT: [(&str, &[&str]); 8] = [
+    ("no network calibration", &["methods.tilp.calibrate_network=false"]),
+    ("no training calibration", &["methods.tilp.calibrate_training=false"]),
+    ("no task calibration", &["methods.tilp.calibrate_task=false"]),
+    (
+        "no calibration",
+        &[
+            "methods.tilp.calibrate_network=false",
+            "methods.tilp.calibrate_training=false",
+            "methods.tilp.calibrate_task=false",
+        ],
+    ),
+    ("no actor", &["methods.tilp.actor=false"]),
+    ("no critic", &["methods.tilp.critic=false"]),
+    ("no CEM", &["methods.tilp.cem=false"]),
+    ("not task-driven", &["methods.tilp.task_driven=false"]),
+];
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn or_else(named: Vec<String>, usual: &[&str]) -> Vec<String> {
+    if named.is_empty() { owned(usual) } else { named }
+}
+
+/// The row that the others are compared with: TiLP, or without it the first.
+fn reference(points: &[PlannedPoint]) -> Subject {
+    let subject = |point: &PlannedPoint, method: &str| Subject {
+        point: point.label.clone(),
+        method: method.to_owned(),
+    };
+    let first = points.iter().find(|point| !point.methods.is_empty());
+    let has = |point: &&PlannedPoint| point.methods.iter().any(|method| method == "tilp");
+    match (points.iter().find(has), first) {
+        (Some(point), _) => subject(point, "tilp"),
+        (None, Some(point)) => subject(point, &point.methods[0]),
+        (None, None) => Subject { point: String::new(), method: String::new() },
+    }
+}
+
+fn plan(question: &str, asked: Question, points: Vec<PlannedPoint>) -> Plan {
+    Plan {
+        question: question.to_owned(),
+        scenario: asked.scenario.name().to_owned(),
+        reference: reference(&points),
+        points,
+        seeds: asked.seeds,
+    }
+}
+
+/// Table II: methods against each other.
+pub fn comparison(asked: Question) -> Plan {
+    let methods = or_else(asked.methods.clone(), &MAIN);
+    let point =
+        PlannedPoint { label: asked.scenario.name().to_owned(), overrides: Vec::new(), methods };
+    plan("compare", asked, vec![point])
+}
+
+/// Table III: TiLP without each of its parts.
+pub fn ablations(asked: Question) -> Plan {
+    let point = |label: &str, overrides: &[&str]| PlannedPoint {
+        label: label.to_owned(),
+        overrides: owned(overrides),
+        methods: owned(&["tilp"]),
+    };
+    let without = WITHOUT.iter().map(|(label, overrides)| point(label, overrides));
+    let points = std::iter::once(point("full", &[])).chain(without).collect();
+    plan("ablate", asked, points)
+}
+
+/// What a sweep varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Share of the activations that is kept, 1 - q.
+    Retention,
+    /// Which cuts there are.
+    Split,
+    /// Number of terminals.
+    Terminals,
+    /// Shift of the signal-to-noise ratio in decibels.
+    Snr,
+    /// Mass added to what robots carry, in kilograms.
+    Mass,
+    /// The band in megahertz.
+    Bandwidth,
+}
+
+impl Axis {
+    /// All, with the names that are typed.
+    pub const ALL: [(&str, Self); 6] = [
+        ("retention", Self::Retention),
+        ("split", Self::Split),
+        ("terminals", Self::Terminals),
+        ("snr", Self::Snr),
+        ("mass", Self::Mass),
+        ("bandwidth", Self::Bandwidth),
+    ];
+
+    /// The axis of a name.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, axis)| *axis);
+        let known = Self::ALL.map(|(name, _)| name).join(", ");
+        found.ok_or_else(|| format!("axis is `{name}`, expected one of {known}"))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, axis)| *axis == self).map_or("", |(name, _)| name)
+    }
+
+    /// What it is called on an axis of a figure, with its unit.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Retention => "retention 1 - q",
+            Self::Split => "split",
+            Self::Terminals => "terminals",
+            Self::Snr => "shift of the SNR in dB",
+            Self::Mass => "added mass in kg",
+            Self::Bandwidth => "band in MHz",
+        }
+    }
+
+    /// The values of the paper's figures.
+    pub fn usual(self) -> &'static [&'static str] {
+        match self {
+            Self::Retention => &["0.1", "0.3", "0.5", "0.7", "1"],
+            Self::Split => &["shallow", "middle", "deep", "any"],
+            Self::Terminals => &["10", "25", "50", "100"],
+            Self::Snr => &["-10", "-5", "0", "5"],
+            Self::Mass => &["0", "0.1", "0.2", "0.4"],
+            Self::Bandwidth => &["5", "10", "20", "50", "100"],
+        }
+    }
+
+    fn number(self, value: &str, low: f64, high: f64) -> Result<f64, String> {
+        let range = || {
+            let name = self.name();
+            format!("{name} is `{value}`, expected a number from {low} to {high}")
+        };
+        let number: f64 = value.parse().map_err(|_| range())?;
+        if (low..=high).contains(&number) { Ok(number) } else { Err(range()) }
+    }
+
+    /// Overrides and methods at a value.
+    fn point(
+        self,
+        value: &str,
+        base: &Scenario,
+        methods: &[String],
+    ) -> Result<PlannedPoint, String> {
+        let mut methods = methods.to_vec();
+        let mut set = Vec::new();
+        let main = match self {
+            Self::Retention => {
+                let q = 1.0 - self.number(value, 0.0, 1.0)?;
+                // TiLP decides q up to this bound; the reference rules and the published methods, which
+                // do not decide it, are given it.
+                for method in &mut methods {
+                    let published = method.ends_with("+guard");
+                    if published && q > 0.0 {
+                        method.push_str(&format!("+q{}", (q * 1e6).round() / 1e6));
+                    }
+                }
+                set.push(format!("methods.reference.compression={q}"));
+                format!("limits.compression={q}")
+            }
+            Self::Split => {
+                let cuts = base.cuts();
+                let chosen = match value {
+                    "shallow" => &cuts[..1],
+                    "middle" => &cuts[cuts.len() / 2..][..1],
+                    "deep" => &cuts[cuts.len() - 1..],
+                    "any" => cuts,
+                    _ => {
+                        let expected = "expected shallow, middle, deep or any";
+                        return Err(format!("split is `{value}`, {expected}"));
+                    }
+                };
+                if chosen.len() < cuts.len() {
+                    set.push(format!("methods.cut={}", chosen[0]));
+                }
+                format!("model.cuts={chosen:?}")
+            }
+            Self::Terminals => format!("cell.n_terminals={}", self.number(value, 1.0, 1e5)? as u64),
+            // Less noise is more signal.
+            Self::Snr => {
+                let figure = base.noise_figure_db() - self.number(value, -60.0, 60.0)?;
+                format!("cell.noise_figure_db={figure}")
+            }
+            Self::Mass => format!("tasks.extra_mass_kg={}", self.number(value, 0.0, 100.0)?),
+            Self::Bandwidth => {
+                format!("limits.bandwidth_hz={}", 1e6 * self.number(value, 1e-3, 1e6)?)
+            }
+        };
+        set.push(main);
+        Ok(PlannedPoint { label: value.to_owned(), overrides: set, methods })
+    }
+}
+
+/// A figure: the methods of the paper's figures along an axis; no value means the paper's.
+pub fn sweep(axis: Axis, values: &[String], asked: Question) -> Result<Plan, String> {
+    let methods = or_else(asked.methods.clone(), &SHOWN);
+    let values = if values.is_empty() { owned(axis.usual()) } else { values.to_vec() };
+    let points: Result<Vec<_>, _> =
+        values.iter().map(|value| axis.point(value, &asked.scenario, &methods)).collect();
+    Ok(plan(&format!("sweep {}", axis.name()), asked, points?))
+}

@@ -1,0 +1,283 @@
+//! The tables of a study.
+
+use super::{Outcome, Plan, RunResult, Subject};
+use crate::record::Summary;
+use crate::statistics::{Estimate, bootstrap_mean, effect_size, sign_flip};
+
+/// What of a summary stands in tables, under the name it has in files.
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether more is better, or less; none if neither.
+    pub more_is_better: Option<bool>,
+    /// Its value; none where it was not reached or not measured.
+    pub value: fn(&Summary) -> Option<f64>,
+}
+
+const fn metric(
+    name: &'static str,
+    more_is_better: Option<bool>,
+    value: fn(&Summary) -> Option<f64>,
+) -> Metric {
+    Metric { name, more_is_better, value }
+}
+
+/// All metrics, in the order of the tables.
+pub const METRICS: [Metric; 26] = [
+    metric("success_final", Some(true), |run| run.success_final),
+    metric("success_far", Some(true), |run| run.success_far),
+    metric("success_worst_task", Some(true), |run| run.success_worst_task),
+    metric("rta_0.6", Some(false), |run| run.rta.at_60.map(|round| round as f64)),
+    metric("rta_0.7", Some(false), |run| run.rta.at_70.map(|round| round as f64)),
+    metric("rta_0.8", Some(false), |run| run.rta.at_80.map(|round| round as f64)),
+    metric("tta_s_0.6", Some(false), |run| run.tta_s.at_60),
+    metric("tta_s_0.7", Some(false), |run| run.tta_s.at_70),
+    metric("tta_s_0.8", Some(false), |run| run.tta_s.at_80),
+    metric("eta_j_0.6", Some(false), |run| run.eta_j.at_60),
+    metric("eta_j_0.7", Some(false), |run| run.eta_j.at_70),
+    metric("eta_j_0.8", Some(false), |run| run.eta_j.at_80),
+    metric("latency_mean_s", Some(false), |run| run.latency_mean_s),
+    metric("latency_p50_s", Some(false), |run| run.latency_p50_s),
+    metric("latency_p95_s", Some(false), |run| run.latency_p95_s),
+    metric("energy_total_j", Some(false), |run| Some(run.energy_total_j)),
+    metric("energy_radio_j", Some(false), |run| Some(run.energy_radio_j)),
+    metric("energy_compute_j", Some(false), |run| Some(run.energy_compute_j)),
+    metric("volume_total_bytes", Some(false), |run| Some(run.volume_total_bytes as f64)),
+    metric("sync_total_bytes", Some(false), |run| Some(run.sync_total_bytes as f64)),
+    metric("air_total_bytes", Some(false), |run| Some(run.air_total_bytes as f64)),
+    metric("violation_mean", Some(false), |run| run.violation_mean),
+    metric("violation_zero_share", Some(true), |run| run.violation_zero_share),
+    metric("late_total", Some(false), |run| Some(run.late_total as f64)),
+    metric("participation_min", Some(true), |run| run.participation_min),
+    metric("eval_episodes_total", None, |run| Some(run.eval_episodes_total as f64)),
+];
+
+/// One method at one point over its seeds.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Which.
+    pub subject: Subject,
+    /// Seeds and summaries of the complete runs.
+    pub runs: Vec<(u64, Summary)>,
+    /// Seeds and reasons of those that failed.
+    pub failed: Vec<(u64, String)>,
+    /// Seeds of those that are not there.
+    pub missing: Vec<u64>,
+}
+
+/// A row against the reference, over the seeds that both have: reference less row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pairing {
+    /// Seeds.
+    pub pairs: usize,
+    /// The mean difference.
+    pub difference: Estimate,
+    /// The effect in standard deviations of the difference.
+    pub effect: Option<f64>,
+    /// The p-value of the exact sign-flip test.
+    pub p: Option<f64>,
+}
+
+/// The rows of a study.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// In the order of the plan.
+    pub rows: Vec<Row>,
+    /// Which row the others are compared with.
+    pub reference: usize,
+}
+
+impl Row {
+    /// Values of a metric where there are any, with their seeds.
+    pub fn values(&self, metric: &Metric) -> Vec<(u64, f64)> {
+        let value = |(seed, run): &(u64, Summary)| Some((*seed, (metric.value)(run)?));
+        self.runs.iter().filter_map(value).collect()
+    }
+
+    /// The mean over seeds; none unless every complete run has a value. A mean over those runs only
+    /// that reached a threshold would make a method look better for failing.
+    pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
+        let values: Vec<f64> = self.values(metric).into_iter().map(|(_, value)| value).collect();
+        if values.len() < self.runs.len() { None } else { bootstrap_mean(&values) }
+    }
+
+    /// The mean as text, or in how many runs there was a value.
+    fn cell(&self, metric: &Metric, scale: f64, digits: usize) -> String {
+        let reached = self.values(metric).len();
+        match self.estimate(metric) {
+            Some(Estimate { mean, interval: Some([low, high]) }) => {
+                let [mean, low, high] = [mean, low, high].map(|one| one * scale);
+                format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]")
+            }
+            Some(Estimate { mean, interval: None }) => format!("{:.digits$}", mean * scale),
+            None if self.runs.is_empty() => "-".to_owned(),
+            None => format!("{reached} of {}", self.runs.len()),
+        }
+    }
+}
+
+/// Columns of the printed table: title, metric, factor, digits.
+const PRINTED: [(&str, &str, f64, usize); 8] = [
+    ("success %", "success_final", 1e2, 1),
+    ("far third %", "success_far", 1e2, 1),
+    ("rounds to 70 %", "rta_0.7", 1.0, 0),
+    ("s to 70 %", "tta_s_0.7", 1.0, 0),
+    ("J to 70 %", "eta_j_0.7", 1.0, 0),
+    ("latency p50 s", "latency_p50_s", 1.0, 2),
+    ("volume MB", "volume_total_bytes", 1e-6, 0),
+    ("violation", "violation_mean", 1.0, 4),
+];
+
+fn named(name: &str) -> &'static Metric {
+    METRICS.iter().find(|metric| metric.name == name).expect("one of the metrics")
+}
+
+impl Table {
+    /// The tables of a plan from its runs.
+    pub fn new(plan: &Plan, results: &[RunResult]) -> Self {
+        let row = |subject: Subject| {
+            let (mut runs, mut failed, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+            for result in results.iter().filter(|result| result.subject == subject) {
+                match &result.outcome {
+                    Outcome::Done(summary) => runs.push((result.seed, (**summary).clone())),
+                    Outcome::Failed(reason) => failed.push((result.seed, reason.clone())),
+                    Outcome::Missing => missing.push(result.seed),
+                }
+            }
+            Row { subject, runs, failed, missing }
+        };
+        let rows: Vec<Row> = plan.subjects().into_iter().map(row).collect();
+        let reference = rows.iter().position(|row| row.subject == plan.reference).unwrap_or(0);
+        Self { rows, reference }
+    }
+
+    /// A row against the reference; none for the reference itself and without a common seed.
+    pub fn pairing(&self, row: usize, metric: &Metric) -> Option<Pairing> {
+        if row == self.reference {
+            return None;
+        }
+        let (ours, theirs) =
+            (self.rows[self.reference].values(metric), self.rows[row].values(metric));
+        let theirs = |seed: u64| theirs.iter().find(|(other, _)| *other == seed);
+        let differences: Vec<f64> = ours
+            .iter()
+            .filter_map(|(seed, ours)| theirs(*seed).map(|(_, theirs)| ours - theirs))
+            .collect();
+        Some(Pairing {
+            pairs: differences.len(),
+            difference: bootstrap_mean(&differences)?,
+            effect: effect_size(&differences),
+            p: sign_flip(&differences),
+        })
+    }
+
+    /// One line a run: every metric, or why there is none.
+    pub fn runs_csv(&self) -> String {
+        let names = METRICS.map(|metric| metric.name).join(",");
+        let mut lines = vec![format!("point,method,seed,status,{names},reason")];
+        for row in &self.rows {
+            let head = format!("{},{}", quoted(&row.subject.point), row.subject.method);
+            let mut of_row: Vec<(u64, String)> = Vec::new();
+            for (seed, run) in &row.runs {
+                let values = METRICS.iter().map(|metric| text((metric.value)(run)));
+                let values = values.collect::<Vec<_>>().join(",");
+                of_row.push((*seed, format!("{head},{seed},done,{values},")));
+            }
+            let empty = ",".repeat(METRICS.len() - 1);
+            for (seed, reason) in &row.failed {
+                let reason = quoted(reason);
+                of_row.push((*seed, format!("{head},{seed},failed,{empty},{reason}")));
+            }
+            for seed in &row.missing {
+                of_row.push((*seed, format!("{head},{seed},missing,{empty},")));
+            }
+            of_row.sort();
+            lines.extend(of_row.into_iter().map(|(_, line)| line));
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// One line for every row and metric: mean, interval, and the comparison with the reference.
+    pub fn table_csv(&self) -> String {
+        let head = "point,method,metric,runs,values,mean,low,high,\
+                    pairs,difference,difference_low,difference_high,effect,p";
+        let mut lines = vec![head.to_owned()];
+        for (index, row) in self.rows.iter().enumerate() {
+            for metric in &METRICS {
+                let [mean, low, high] = numbers(row.estimate(metric));
+                let pairing = self.pairing(index, metric);
+                let [difference, below, above] = numbers(pairing.map(|one| one.difference));
+                let pairs = pairing.map_or(0, |one| one.pairs);
+                let effect = text(pairing.and_then(|one| one.effect));
+                let p = text(pairing.and_then(|one| one.p));
+                let (point, method) = (quoted(&row.subject.point), &row.subject.method);
+                let (name, runs, values) = (metric.name, row.runs.len(), row.values(metric).len());
+                lines.push(format!(
+                    "{point},{method},{name},{runs},{values},{mean},{low},{high},\
+                     {pairs},{difference},{below},{above},{effect},{p}"
+                ));
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// The table as text for people, in Markdown: means over seeds with 95 % intervals.
+    pub fn markdown(&self) -> String {
+        let several = self.rows.iter().any(|row| row.subject.point != self.rows[0].subject.point);
+        let mut lines = Vec::new();
+        let mut head: Vec<String> = PRINTED.iter().map(|(title, ..)| (*title).to_owned()).collect();
+        let titles =
+            if several { vec!["point", "method", "seeds"] } else { vec!["method", "seeds"] };
+        head.splice(0..0, titles.into_iter().map(str::to_owned));
+        lines.push(format!("| {} |", head.join(" | ")));
+        lines.push(format!("|{}", "---|".repeat(head.len())));
+        for row in &self.rows {
+            let mut cells = vec![row.subject.method.clone(), row.runs.len().to_string()];
+            if several {
+                cells.insert(0, row.subject.point.clone());
+            }
+            let value = |&(_, name, scale, digits): &(&str, &str, f64, usize)| {
+                row.cell(named(name), scale, digits)
+            };
+            cells.extend(PRINTED.iter().map(value));
+            lines.push(format!("| {} |", cells.join(" | ")));
+        }
+        lines.extend(self.gaps());
+        lines.join("\n") + "\n"
+    }
+
+    /// What failed and what is not there, in words.
+    fn gaps(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for row in &self.rows {
+            let Subject { point, method } = &row.subject;
+            for (seed, reason) in &row.failed {
+                lines.push(format!("\nfailed: {method} at {point}, seed {seed}: {reason}"));
+            }
+            if !row.missing.is_empty() {
+                let seeds: Vec<String> = row.missing.iter().map(u64::to_string).collect();
+                lines.push(format!("\nmissing: {method} at {point}, seeds {}", seeds.join(", ")));
+            }
+        }
+        lines
+    }
+}
+
+fn numbers(estimate: Option<Estimate>) -> [String; 3] {
+    let interval = estimate.and_then(|one| one.interval);
+    let mean = text(estimate.map(|one| one.mean));
+    [mean, text(interval.map(|[low, _]| low)), text(interval.map(|[_, high]| high))]
+}
+
+fn text(value: Option<f64>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
+/// A field of a CSV file.
+fn quoted(field: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_+. /".contains(c);
+    if field.chars().all(plain) {
+        return field.to_owned();
+    }
+    format!("\"{}\"", field.replace('"', "\"\"").replace(['\n', '\r'], " "))
+}

@@ -1,0 +1,163 @@
+//! Statistics for a handful of seeds.
+
+use rand::RngExt as _;
+
+use crate::rng::Seed;
+
+/// A mean with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// The interval; none from a single value.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Up to so many values all resamples are gone through, which are 46 656 of six.
+const ENUMERABLE: usize = 6;
+
+/// Resamples of more values than that.
+const RESAMPLES: usize = 20_000;
+
+/// The mean and its bootstrap interval (percentiles of the means of resamples); none of nothing. For
+/// few values the resamples are enumerated, so that the interval has no error of its own.
+pub fn bootstrap_mean(values: &[f64]) -> Option<Estimate> {
+    let interval = match values.len() {
+        0 => return None,
+        1 => None,
+        n if n <= ENUMERABLE => Some(percentiles(all_means(values))),
+        n => {
+            let mut rng = Seed::new(0).stream("bootstrap");
+            let mut draw = || (0..n).map(|_| values[rng.random_range(0..n)]).sum::<f64>();
+            Some(percentiles((0..RESAMPLES).map(|_| draw() / n as f64).collect()))
+        }
+    };
+    Some(Estimate { mean: mean(values), interval })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The means of all resamples.
+fn all_means(values: &[f64]) -> Vec<f64> {
+    let n = values.len();
+    let resample = |mut number: usize| {
+        let mut pick = || {
+            let value = values[number % n];
+            number /= n;
+            value
+        };
+        (0..n).map(|_| pick()).sum::<f64>() / n as f64
+    };
+    (0..n.pow(n as u32)).map(resample).collect()
+}
+
+fn percentiles(mut means: Vec<f64>) -> [f64; 2] {
+    means.sort_by(f64::total_cmp);
+    [0.025, 0.975].map(|share| {
+        let position = share * (means.len() - 1) as f64;
+        let (below, above) = (means[position.floor() as usize], means[position.ceil() as usize]);
+        below + (above - below) * position.fract()
+    })
+}
+
+/// The two-sided p-value of paired differences under the hypothesis that their signs are chance: the
+/// share of all choices of signs whose sum is as far from zero. Exact, and made for few pairs: of n
+/// pairs it cannot be below 2^(1 - n). None without a pair or beyond twenty.
+pub fn sign_flip(differences: &[f64]) -> Option<f64> {
+    const MOST: usize = 20;
+    let n = differences.len();
+    if n == 0 || n > MOST {
+        return None;
+    }
+    let sum = |signs: usize| -> f64 {
+        let signed =
+            |(index, one): (usize, &f64)| if signs >> index & 1 == 1 { -one } else { *one };
+        differences.iter().enumerate().map(signed).sum()
+    };
+    // What differs by rounding only is as far.
+    let observed = sum(0).abs() * (1.0 - 1e-12);
+    let as_far = (0..1usize << n).filter(|&signs| sum(signs).abs() >= observed).count();
+    Some(as_far as f64 / (1usize << n) as f64)
+}
+
+/// The mean of paired differences in units of their standard deviation, with Hedges' correction for
+/// few pairs; none if there are fewer than two or all are alike.
+pub fn effect_size(differences: &[f64]) -> Option<f64> {
+    let n = differences.len() as f64;
+    if differences.len() < 2 {
+        return None;
+    }
+    let mean = mean(differences);
+    let square = differences.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
+    let deviation = (square / (n - 1.0)).sqrt();
+    let correction = if n > 2.0 { 1.0 - 3.0 / (4.0 * (n - 1.0) - 1.0) } else { 1.0 };
+    (deviation > 1e-12 * mean.abs()).then(|| mean / deviation * correction)
+}
+
+/// The mean without the lowest and the highest quarter; none of nothing.
+pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let cut = sorted.len() / 4;
+    (!sorted.is_empty()).then(|| mean(&sorted[cut..sorted.len() - cut]))
+}
+
+/// The share of the values above a threshold: a point of a performance profile; none of nothing.
+pub fn share_above(values: &[f64], threshold: f64) -> Option<f64> {
+    let above = values.iter().filter(|value| **value > threshold).count();
+    (!values.is_empty()).then(|| above as f64 / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bootstrap_of_two_values_is_known() {
+        // Means 0, 1/2, 1/2, 1 of the four resamples: the percentiles are interpolated.
+        let found = bootstrap_mean(&[0.0, 1.0]).unwrap();
+        assert_eq!(found.mean, 0.5);
+        let [low, high] = found.interval.unwrap();
+        assert!((low - 0.0375).abs() < 1e-12 && (high - 0.9625).abs() < 1e-12);
+        assert_eq!(bootstrap_mean(&[3.0]), Some(Estimate { mean: 3.0, interval: None }));
+        assert_eq!(bootstrap_mean(&[]), None);
+    }
+
+    #[test]
+    fn many_values_have_the_interval_of_a_normal_mean() {
+        let values: Vec<f64> = (0..400).map(|index| f64::from(index % 20)).collect();
+        let [low, high] = bootstrap_mean(&values).unwrap().interval.unwrap();
+        let half = 1.96 * (33.25f64 / 400.0).sqrt();
+        assert!((low - 9.5 + half).abs() < 0.03 && (high - 9.5 - half).abs() < 0.03);
+        assert_eq!(bootstrap_mean(&values), bootstrap_mean(&values));
+    }
+
+    #[test]
+    fn signs_that_all_agree_have_the_least_p_value() {
+        assert_eq!(sign_flip(&[1.0, 2.0, 0.5]), Some(0.25));
+        assert_eq!(sign_flip(&[-1.0, -2.0, -0.5, -0.1, -3.0]), Some(2.0 / 32.0));
+        assert_eq!(sign_flip(&[1.0, -1.0]), Some(1.0));
+        assert_eq!(sign_flip(&[0.0; 4]), Some(1.0));
+        assert_eq!(sign_flip(&[]), None);
+        // 3 - 1 = 2: of the four sums 4, 2, -2, -4 all are as far.
+        assert_eq!(sign_flip(&[3.0, -1.0]), Some(1.0));
+    }
+
+    #[test]
+    fn the_effect_is_a_corrected_standardised_mean() {
+        // Mean 2, deviation 1; correction 1 - 3 / 7 for three pairs.
+        assert!((effect_size(&[1.0, 2.0, 3.0]).unwrap() - 2.0 * 4.0 / 7.0).abs() < 1e-12);
+        assert_eq!(effect_size(&[1.0, 1.0]), None);
+        assert_eq!(effect_size(&[1.0]), None);
+    }
+
+    #[test]
+    fn the_middle_half_decides_the_interquartile_mean() {
+        assert_eq!(interquartile_mean(&[100.0, 1.0, 2.0, -50.0]), Some(1.5));
+        assert_eq!(interquartile_mean(&[1.0, 2.0]), Some(1.5));
+        assert_eq!(interquartile_mean(&[]), None);
+        assert_eq!(share_above(&[0.1, 0.5, 0.9], 0.5), Some(1.0 / 3.0));
+    }
+}
