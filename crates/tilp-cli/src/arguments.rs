@@ -45,7 +45,7 @@ pub enum Verb {
     /// Run methods along an axis of the problem: the paper's figures
     #[command(after_help = STUDY)]
     Sweep(Sweep),
-    /// Make the tables of studies; shards of one study are put together
+    /// Make tables, figures and a page of a study; its shards are put together
     Report(Report),
     /// Show a finished run to the twin: predicted against realised, before and after calibration
     #[command(after_help = TWIN)]
@@ -97,8 +97,8 @@ const STUDY: &str = "\
 A study is a fixed list of runs (point x method x seed). Started again it goes on: finished runs are
 kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Shard
 i of N does every N-th run from the i-th on, into the same folder or one of its own (`tilp report`
-puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, and the
-tables runs.csv, table.csv and table.md.
+puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, the tables
+runs.csv, table.csv, table.md and table.tex, the figures, and report.html.
 
 Exit codes: 0 done, 1 some run failed, 2 bad usage or bad input, 130 and 143 stopped by a signal after
 the rounds in progress; checkpoints were written";
@@ -179,7 +179,7 @@ pub struct Report {
     /// Folders of one study or its shards
     #[arg(value_name = "DIR", required = true)]
     pub folders: Vec<PathBuf>,
-    /// Folder for the tables [default: the first DIR]
+    /// Folder for what is made [default: the first DIR]
     #[arg(long)]
     pub out: Option<PathBuf>,
 }

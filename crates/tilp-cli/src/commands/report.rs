@@ -1,36 +1,26 @@
 //! `tilp report`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tilp::experiment::study::{StudyFolder, Table, merged};
+use tilp::experiment::study::{StudyFolder, Table};
 use tilp::record::write_beside;
 
 use crate::arguments::Report;
 use crate::failure::Failure;
 use crate::output;
 
-/// Makes the tables of a study out of the folders that hold it.
+/// Makes tables, figures and a page of a study out of the folders that hold it.
 pub fn report(arguments: Report) -> Result<(), Failure> {
-    let open = |path: &std::path::PathBuf| StudyFolder::open(path).map_err(Failure::input);
+    let open = |path: &PathBuf| StudyFolder::open(path).map_err(Failure::input);
     let folders: Vec<StudyFolder> = arguments.folders.iter().map(open).collect::<Result<_, _>>()?;
-    let made = tables(&folders)?;
     let out = arguments.out.as_deref().unwrap_or(&arguments.folders[0]);
-    write(&made, out)?;
-    output::print(&format!("{}\nresults in {}", made.markdown(), out.display()))
+    let table = write(&folders, out)?;
+    output::print(&format!("{}\nresults in {}", table.markdown(), out.display()))
 }
 
-/// The tables of one study.
-pub fn tables(folders: &[StudyFolder]) -> Result<Table, Failure> {
-    let results = merged(folders).map_err(Failure::input)?;
-    Ok(Table::new(&folders[0].plan, &results))
-}
-
-/// Writes the tables as files.
-pub fn write(table: &Table, out: &Path) -> Result<(), Failure> {
-    let files = [
-        ("runs.csv".to_owned(), table.runs_csv()),
-        ("table.csv".to_owned(), table.table_csv()),
-        ("table.md".to_owned(), table.markdown()),
-    ];
-    write_beside(out, &files).map_err(Failure::failed)
+/// Writes the files of a report and gives its table.
+pub fn write(folders: &[StudyFolder], out: &Path) -> Result<Table, Failure> {
+    let (table, files) = tilp::experiment::study::report(folders).map_err(Failure::input)?;
+    write_beside(out, &files).map_err(Failure::failed)?;
+    Ok(table)
 }

@@ -7,7 +7,7 @@ use tilp::experiment::study::{
 };
 use tilp::scenario::Scenario;
 
-use super::report::{tables, write};
+use super::report::write;
 use super::run::{about, folder_name};
 use crate::arguments::{Ablate, Compare, Study, Sweep};
 use crate::failure::Failure;
@@ -104,8 +104,7 @@ fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Resu
     let _ = std::panic::take_hook();
     progress.clear();
     let tally = tally.map_err(Failure::failed)?;
-    let made = tables(std::slice::from_ref(&folder))?;
-    write(&made, &out)?;
+    let made = write(std::slice::from_ref(&folder), &out)?;
     if let Some(signal) = signals.asked() {
         let Tally { done, left, .. } = tally;
         let message =

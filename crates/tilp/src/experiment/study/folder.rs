@@ -128,6 +128,12 @@ impl StudyFolder {
         &self.path
     }
 
+    /// The scenario that everything starts from, as TOML.
+    pub fn scenario_text(&self) -> Result<String, StudyError> {
+        let path = self.path.join(SCENARIO);
+        Ok(fs::read_to_string(&path).map_err(RecordError::io("read", &path))?)
+    }
+
     /// What became of a run.
     pub fn outcome(&self, job: &Job) -> Result<Outcome, StudyError> {
         let path = self.path.join(job.folder());

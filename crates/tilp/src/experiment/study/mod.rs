@@ -6,6 +6,7 @@
 mod execute;
 mod folder;
 mod questions;
+mod report;
 mod table;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::scenario::{Method, Scenario, ScenarioError, method};
 pub use execute::{Event, Executor, Host, Tally};
 pub use folder::{Outcome, RunResult, StudyError, StudyFolder, merged};
 pub use questions::{Axis, Question, ablations, comparison, sweep};
+pub use report::report;
 pub use table::{METRICS, Metric, Pairing, Row, Table};
 
 /// What a study asks, as `study.json` has it: enough to know all its runs.

@@ -102,7 +102,7 @@ impl Row {
     }
 
     /// The mean as text, or in how many runs there was a value.
-    fn cell(&self, metric: &Metric, scale: f64, digits: usize) -> String {
+    pub(super) fn cell(&self, metric: &Metric, scale: f64, digits: usize) -> String {
         let reached = self.values(metric).len();
         match self.estimate(metric) {
             Some(Estimate { mean, interval: Some([low, high]) }) => {
@@ -247,7 +247,7 @@ impl Table {
     }
 
     /// What failed and what is not there, in words.
-    fn gaps(&self) -> Vec<String> {
+    pub(super) fn gaps(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for row in &self.rows {
             let Subject { point, method } = &row.subject;

@@ -305,3 +305,76 @@ fn a_threshold_that_was_not_always_reached_has_no_mean() {
     assert_eq!(table.pairing(0, metric("success_final")), None);
     assert_eq!(table.pairing(1, metric("rta_0.6")).unwrap().pairs, 1);
 }
+
+/// A study of three methods on two seeds with made-up results; one run failed.
+fn made_up() -> (Plan, Table) {
+    let plan = comparison(question(&["tilp", "random", "asfl+guard"], &[0, 1]));
+    let run = |success: f64| {
+        let summary = crate::record::Summary { success_final: Some(success), ..Default::default() };
+        Outcome::Done(Box::new(summary))
+    };
+    let result = |method: &str, seed: u64, outcome: Outcome| RunResult {
+        subject: Subject { point: "tiny".into(), method: method.into() },
+        seed,
+        outcome,
+        folder: PathBuf::new(),
+    };
+    let results = [
+        result("tilp", 0, run(0.8)),
+        result("tilp", 1, run(0.7)),
+        result("random", 0, run(0.6)),
+        result("random", 1, run(0.6)),
+        result("asfl+guard", 0, run(0.5)),
+        result("asfl+guard", 1, Outcome::Failed("a < b & \"c\"".into())),
+    ];
+    let table = Table::new(&plan, &results);
+    (plan, table)
+}
+
+#[test]
+fn the_page_has_ours_the_papers_and_what_failed_and_needs_nothing_from_elsewhere() {
+    let (plan, table) = made_up();
+    let figure = [("convergence.svg".to_owned(), "<svg></svg>".to_owned())];
+    let page = report::page::page(&plan, &table, &figure, "name = \"tiny\"");
+    assert!(page.contains("tilp ends at 75.0 [70.4, 79.6] % success over 2 seeds"), "{page}");
+    assert!(page.contains("<td class=\"best\">75.0<br><small>[70.4, 79.6]</small></td>"));
+    // A row with a failed run is not ranked.
+    assert!(page.contains("<td>50.0</td>"));
+    assert!(page.contains("seed 1: a &lt; b &amp; &quot;c&quot;"));
+    assert!(page.contains("<td class=\"paper\">87.5</td>"));
+    assert!(page.contains("<svg></svg>") && page.contains("name = &quot;tiny&quot;"));
+    for outside in ["http:", "https:", "src=", "@import", "<script"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn latex_is_escaped_and_marks_the_best() {
+    let (plan, table) = made_up();
+    let tex = report::latex::table(&plan, &table);
+    assert!(tex.contains("Success, \\%") && tex.contains("\\textbf{75.0 [70.4, 79.6]}"), "{tex}");
+    assert_eq!(tex.matches("\\\\\n").count(), 4);
+}
+
+#[test]
+fn a_report_of_a_finished_study_draws_its_runs() {
+    let scratch = Scratch::new("report");
+    let whole = study(&scratch.path("whole"));
+    executor().execute(&whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
+    let (_, files) = super::report(std::slice::from_ref(&whole)).unwrap();
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "runs.csv",
+        "table.csv",
+        "table.md",
+        "table.tex",
+        "report.html",
+        "convergence.svg",
+        "profiles.svg",
+    ];
+    assert_eq!(names, expected);
+    let svg = &files.iter().find(|(name, _)| name == "convergence.svg").unwrap().1;
+    assert!(svg.contains("<polyline") || svg.contains("<path"), "{svg}");
+    let (_, again) = super::report(&[whole]).unwrap();
+    assert_eq!(files, again);
+}

@@ -1,0 +1,222 @@
+//! The figures of a study.
+
+use crate::experiment::study::{Axis as SweepAxis, METRICS, Metric, Plan, Row, Table};
+use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
+use crate::record::RoundRow;
+use crate::statistics::{bootstrap_mean, share_above};
+
+/// Methods that are drawn, if the study has them; else its first.
+const DRAWN: [&str; 7] =
+    ["tilp", "asfl+guard", "fedsl+guard", "hsfl+guard", "deficit", "splitfed+guard", "random"];
+const COLOURS: [Colour; 7] = [
+    Colour::Blue,
+    Colour::Vermilion,
+    Colour::Orange,
+    Colour::Green,
+    Colour::Purple,
+    Colour::Sky,
+    Colour::Ink,
+];
+
+/// The rounds of the runs of a row.
+pub type Rounds<'a> = dyn Fn(&Row) -> Vec<Vec<RoundRow>> + 'a;
+
+/// A run where its success was measured.
+#[derive(Clone, Copy)]
+struct Sample {
+    round: f64,
+    success: f64,
+    /// Mean since the sample before.
+    latency_s: f64,
+    seconds: f64,
+    joules: f64,
+    megabytes: f64,
+}
+
+fn samples(rounds: &[RoundRow]) -> Vec<Sample> {
+    let (mut joules, mut bytes, mut latency, mut count) = (0.0, 0u64, 0.0, 0.0);
+    let mut found = Vec::new();
+    for row in rounds {
+        joules += row.energy_j;
+        bytes += row.volume_bytes;
+        (latency, count) = (latency + row.latency_s, count + 1.0);
+        if let Some(success) = row.report_success {
+            found.push(Sample {
+                round: row.round as f64,
+                success: 100.0 * success,
+                latency_s: latency / count,
+                seconds: row.clock_s,
+                joules,
+                megabytes: bytes as f64 / 1e6,
+            });
+            (latency, count) = (0.0, 0.0);
+        }
+    }
+    found
+}
+
+/// A line through the means over seeds and a band of their 95 % intervals; the horizontal place is a
+/// mean over seeds too.
+fn averaged(runs: &[Vec<Sample>], x: fn(&Sample) -> f64, y: fn(&Sample) -> f64) -> [Mark; 2] {
+    let n = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let (mut line, mut band) = (Vec::new(), Vec::new());
+    for at in 0..n {
+        let of = |value: fn(&Sample) -> f64| runs.iter().map(|run| value(&run[at])).collect();
+        let (xs, ys): (Vec<f64>, Vec<f64>) = (of(x), of(y));
+        let place = xs.iter().sum::<f64>() / xs.len() as f64;
+        let Some(estimate) = bootstrap_mean(&ys) else { continue };
+        line.push((place, estimate.mean));
+        band.extend(estimate.interval.map(|[low, high]| (place, low, high)));
+    }
+    [Mark::Band(band), Mark::Line(line)]
+}
+
+/// Which rows are drawn, with their colours.
+fn drawn(table: &Table) -> Vec<(&Row, Colour)> {
+    let named = |name: &&str| table.rows.iter().find(|row| row.subject.method == *name);
+    let mut rows: Vec<&Row> = DRAWN.iter().filter_map(named).collect();
+    if rows.is_empty() {
+        rows = table.rows.iter().collect();
+    }
+    rows.into_iter().filter(|row| !row.runs.is_empty()).zip(COLOURS).collect()
+}
+
+/// Success, latency and volume over the rounds, and success over seconds, joules and bytes.
+pub fn convergence(table: &Table, rounds: &Rounds<'_>) -> Figure {
+    let mut panels = [
+        panel("success over rounds", "round", "success, %", Scale::Linear, Scale::Linear),
+        panel("latency of a round", "round", "latency, s", Scale::Linear, Scale::Log),
+        panel("uplink volume so far", "round", "volume, MB", Scale::Linear, Scale::Log),
+        panel("success over time", "simulated time, s", "success, %", Scale::Log, Scale::Linear),
+        panel("success over energy", "energy, J", "success, %", Scale::Log, Scale::Linear),
+        panel("success over volume", "volume, MB", "success, %", Scale::Log, Scale::Linear),
+    ];
+    type Pick = fn(&Sample) -> f64;
+    let axes: [(Pick, Pick); 6] = [
+        (|one| one.round, |one| one.success),
+        (|one| one.round, |one| one.latency_s),
+        (|one| one.round, |one| one.megabytes),
+        (|one| one.seconds, |one| one.success),
+        (|one| one.joules, |one| one.success),
+        (|one| one.megabytes, |one| one.success),
+    ];
+    for (row, colour) in drawn(table) {
+        let runs: Vec<Vec<Sample>> = rounds(row).iter().map(|run| samples(run)).collect();
+        for (panel, (x, y)) in panels.iter_mut().zip(axes) {
+            for mark in averaged(&runs, x, y) {
+                let name = match mark {
+                    Mark::Line(_) => row.subject.method.clone(),
+                    _ => String::new(),
+                };
+                panel.series.push(Series { name, colour, mark });
+            }
+        }
+    }
+    Figure {
+        title: "Convergence: means over seeds, 95 % intervals".into(),
+        panels: panels.to_vec(),
+        columns: 3,
+        panel: Size { width: 340.0, height: 280.0 },
+    }
+}
+
+fn panel(title: &str, x: &str, y: &str, across: Scale, up: Scale) -> Panel {
+    Panel { title: title.into(), x: Axis::new(x, across), y: Axis::new(y, up), series: Vec::new() }
+}
+
+/// The share of runs above each success: a performance profile.
+pub fn profile(table: &Table) -> Figure {
+    let metric = metric("success_final");
+    let mut panel = panel(
+        "share of runs above a final success",
+        "final success, %",
+        "share of runs, %",
+        Scale::Linear,
+        Scale::Linear,
+    );
+    panel.x = panel.x.over(0.0, 100.0);
+    panel.y = panel.y.over(0.0, 100.0);
+    for (row, colour) in drawn(table) {
+        let values: Vec<f64> = row.values(metric).into_iter().map(|(_, value)| value).collect();
+        let at = |percent: i32| {
+            let share = share_above(&values, f64::from(percent) / 100.0)?;
+            Some((f64::from(percent), 100.0 * share))
+        };
+        let line = Mark::Line((0..=100).filter_map(at).collect());
+        panel.series.push(Series { name: row.subject.method.clone(), colour, mark: line });
+    }
+    Figure {
+        title: "Performance profiles".into(),
+        panels: vec![panel],
+        columns: 1,
+        panel: Size { width: 480.0, height: 300.0 },
+    }
+}
+
+fn metric(name: &str) -> &'static Metric {
+    METRICS.iter().find(|metric| metric.name == name).expect("one of the metrics")
+}
+
+/// What a sweep shows: title, metric, label, factor, scale.
+const SWEPT: [(&str, &str, &str, f64, Scale); 6] = [
+    ("final success", "success_final", "success, %", 1e2, Scale::Linear),
+    ("success of the far third", "success_far", "success, %", 1e2, Scale::Linear),
+    ("latency, mean of the rounds", "latency_mean_s", "latency, s", 1.0, Scale::Log),
+    ("energy of the terminals", "energy_total_j", "energy, J", 1.0, Scale::Log),
+    ("uplink volume", "volume_total_bytes", "volume, MB", 1e-6, Scale::Log),
+    ("violation, mean of the rounds", "violation_mean", "violation", 1.0, Scale::Linear),
+];
+
+/// Metrics along the axis of a sweep, a line for each method.
+pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
+    let value = |index: usize| plan.points[index].label.parse::<f64>().ok();
+    let is_numeric = (0..plan.points.len()).all(|index| value(index).is_some());
+    let place = |index: usize| value(index).filter(|_| is_numeric).unwrap_or(index as f64 + 1.0);
+    let label = if is_numeric {
+        axis.title().to_owned()
+    } else {
+        let named = |(index, point): (usize, &crate::experiment::study::PlannedPoint)| {
+            format!("{} {}", index + 1, point.label)
+        };
+        plan.points.iter().enumerate().map(named).collect::<Vec<_>>().join(", ")
+    };
+    // A method goes by the same line whatever compression it was given.
+    let plain = |method: &str| match method.split_once("+q") {
+        Some((plain, _)) => plain.to_owned(),
+        None => method.to_owned(),
+    };
+    let mut methods: Vec<String> = Vec::new();
+    for row in &table.rows {
+        if !methods.contains(&plain(&row.subject.method)) {
+            methods.push(plain(&row.subject.method));
+        }
+    }
+    let panels = SWEPT.iter().map(|&(title, name, unit, factor, scale)| {
+        let mut panel = panel(title, &label, unit, Scale::Linear, scale);
+        for (method, colour) in methods.iter().zip(COLOURS) {
+            let (mut line, mut band) = (Vec::new(), Vec::new());
+            for (index, point) in plan.points.iter().enumerate() {
+                let row = table.rows.iter().find(|row| {
+                    row.subject.point == point.label && plain(&row.subject.method) == *method
+                });
+                let Some(estimate) = row.and_then(|row| row.estimate(metric(name))) else {
+                    continue;
+                };
+                line.push((place(index), factor * estimate.mean));
+                let ends = estimate.interval.unwrap_or([estimate.mean; 2]);
+                band.push((place(index), factor * ends[0], factor * ends[1]));
+            }
+            let of = |name: String, mark: Mark| Series { name, colour, mark };
+            panel.series.push(of(String::new(), Mark::Band(band)));
+            panel.series.push(of(method.clone(), Mark::Line(line.clone())));
+            panel.series.push(of(String::new(), Mark::Dots(line)));
+        }
+        panel
+    });
+    Figure {
+        title: format!("{}: means over seeds, 95 % intervals", axis.title()),
+        panels: panels.collect(),
+        columns: 3,
+        panel: Size { width: 340.0, height: 280.0 },
+    }
+}
