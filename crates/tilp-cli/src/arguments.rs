@@ -11,6 +11,7 @@ Exit codes:
   2    bad usage or bad input
   130  stopped by Ctrl-C after the round in progress; a checkpoint was written
   143  stopped by SIGTERM, likewise
+  138  stopped by SIGUSR1, likewise
 
 Environment:
   TILP_CACHE         folder for demonstrations (default: the user's cache folder)
@@ -100,8 +101,8 @@ i of N does every N-th run from the i-th on, into the same folder or one of its 
 puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, the tables
 runs.csv, table.csv, table.md and table.tex, the figures, and report.html.
 
-Exit codes: 0 done, 1 some run failed, 2 bad usage or bad input, 130 and 143 stopped by a signal after
-the rounds in progress; checkpoints were written";
+Exit codes: 0 done, 1 some run failed, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C,
+SIGTERM and SIGUSR1 after the rounds in progress; checkpoints were written";
 
 /// What all studies have in common.
 #[derive(Args)]

@@ -1,9 +1,9 @@
-//! Ctrl-C and SIGTERM: finish the round, write a checkpoint, say how to resume.
+//! Ctrl-C, SIGTERM and SIGUSR1 (what a scheduler may send before it takes the machine away): finish the round, write a checkpoint, say how to resume.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 
 /// Remembers the first signal that asked to stop.
 #[derive(Clone)]
@@ -13,7 +13,7 @@ impl Signals {
     /// Starts listening. A second signal of the same kind ends the program at once.
     pub fn listen() -> std::io::Result<Self> {
         let asked = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM] {
+        for signal in [SIGINT, SIGTERM, SIGUSR1] {
             let again = Arc::clone(&asked);
             // SAFETY: an atomic swap and an immediate exit are all a signal handler may do.
             unsafe {

@@ -1,6 +1,6 @@
 //! `tilp compare`, `tilp ablate` and `tilp sweep`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tilp::experiment::study::{
     Axis, Executor, Plan, Question, Shard, StudyFolder, Tally, ablations, comparison,
@@ -80,6 +80,21 @@ fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
     if seeds.is_empty() || unique.len() < seeds.len() { Err(wrong()) } else { Ok(seeds) }
 }
 
+/// A whole study has its tables at once. Shards may share a folder, and leave them to who puts them
+/// together.
+fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Result<String, Failure> {
+    let place = out.display();
+    if shard == Shard::WHOLE {
+        let table = write(std::slice::from_ref(folder), out)?;
+        return Ok(format!("{}\nresults in {place}", table.markdown()));
+    }
+    let Shard { index, count } = shard;
+    let Tally { done, failed, .. } = tally;
+    Ok(format!(
+        "shard {index}/{count}: {done} runs done, {failed} failed; tables with: tilp report {place}"
+    ))
+}
+
 fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {
     let shard = study.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
     let shard = shard.map_err(Failure::input)?;
@@ -104,14 +119,13 @@ fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Resu
     let _ = std::panic::take_hook();
     progress.clear();
     let tally = tally.map_err(Failure::failed)?;
-    let made = write(std::slice::from_ref(&folder), &out)?;
     if let Some(signal) = signals.asked() {
         let Tally { done, left, .. } = tally;
         let message =
             format!("stopped with {done} runs done, {left} left; the same command goes on");
         return Err(Failure::signal(signal, message));
     }
-    output::print(&format!("{}\nresults in {}", made.markdown(), out.display()))?;
+    output::print(&result(&folder, shard, tally, &out)?)?;
     match tally.failed {
         0 => Ok(()),
         failed => Err(Failure::failed(format!("{failed} runs failed, the reasons are above"))),

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the round is finished, a checkpoint written, and the way on printed.
+//! Ctrl-C, SIGTERM and SIGUSR1: the round is finished, a checkpoint written, and the way on printed.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -71,4 +71,9 @@ fn ctrl_c_finishes_the_round_and_says_how_to_go_on() {
 #[test]
 fn sigterm_finishes_the_round_and_says_how_to_go_on() {
     stops_and_goes_on("TERM", 143);
+}
+
+#[test]
+fn a_warning_of_the_scheduler_stops_after_the_round() {
+    stops_and_goes_on("USR1", 138);
 }

@@ -96,14 +96,20 @@ impl StudyFolder {
                 return Err(StudyError::Other { path: path.to_owned() });
             }
         } else {
-            let is_empty = match fs::read_dir(path) {
-                Ok(mut entries) => entries.next().is_none(),
+            // What another shard is just writing is hidden or is the scenario.
+            let is_ours = |entry: &fs::DirEntry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name == SCENARIO || name.starts_with('.')
+            };
+            let is_free = match fs::read_dir(path) {
+                Ok(entries) => entries.flatten().all(|entry| is_ours(&entry)),
                 Err(error) => error.kind() == ErrorKind::NotFound,
             };
-            if !is_empty {
+            if !is_free {
                 return Err(StudyError::Other { path: path.to_owned() });
             }
-            write_beside(path, &files)?;
+            appear(path, &files)?;
         }
         Self::open(path)
     }
@@ -175,6 +181,18 @@ impl StudyFolder {
         }
         Ok((RunFolder::create(&path)?, false))
     }
+}
+
+/// Writes files that other shards may be writing at the same moment, with the same content: each
+/// aside under a name of its own, then in place.
+fn appear(path: &Path, files: &[(String, String)]) -> Result<(), RecordError> {
+    fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
+    for (name, text) in files {
+        let (file, part) = (path.join(name), path.join(format!(".{name}.{}", std::process::id())));
+        fs::write(&part, text).map_err(RecordError::io("write", &part))?;
+        fs::rename(&part, &file).map_err(RecordError::io("create", &file))?;
+    }
+    Ok(())
 }
 
 fn note(run: &Path) -> PathBuf {
