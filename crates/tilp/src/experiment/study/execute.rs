@@ -98,7 +98,8 @@ impl Executor<'_> {
                 }
             }
         };
-        std::thread::scope(|scope| (0..self.workers).for_each(|_| drop(scope.spawn(work))));
+        let workers = self.workers.min(mine.len());
+        std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
         ended.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
