@@ -7,7 +7,7 @@ use crate::statistics::{bootstrap_mean, share_above};
 
 /// Methods that are drawn, if the study has them; else its first.
 const DRAWN: [&str; 7] =
-    ["tilp", "asfl+guard", "fedsl+guard", "hsfl+guard", "deficit", "splitfed+guard", "random"];
+    ["tilp", "asfl+guard", "fedsl+guard", "hsfl+guard", "deficit", "splitnn+guard", "random"];
 const COLOURS: [Colour; 7] = [
     Colour::Blue,
     Colour::Vermilion,
