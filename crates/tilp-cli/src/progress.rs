@@ -2,14 +2,13 @@
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilp::allocate::Clock;
-use tilp::experiment::Watcher;
+use tilp::experiment::{Time, Watcher};
 use tilp::record::RoundRow;
 
-use crate::clock;
+use crate::clock::WallTime;
 use crate::output::tell;
 use crate::signals::Signals;
 
@@ -17,7 +16,7 @@ use crate::signals::Signals;
 pub struct Progress {
     mode: Mode,
     signals: Option<Signals>,
-    start: Instant,
+    time: WallTime,
     state: Mutex<State>,
 }
 
@@ -47,7 +46,7 @@ impl Progress {
         } else {
             Mode::Lines
         };
-        Self { mode, signals, start: Instant::now(), state: Mutex::default() }
+        Self { mode, signals, time: WallTime::start(), state: Mutex::default() }
     }
 
     /// Takes the bar off the screen.
@@ -116,15 +115,7 @@ impl Watcher for Progress {
         self.signals.as_ref().is_some_and(|signals| signals.asked().is_some())
     }
 
-    fn seconds(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
-    }
-
-    fn epoch_seconds(&self) -> f64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
-    }
-
-    fn clock(&self) -> Option<Clock> {
-        Some(clock::milliseconds)
+    fn time(&self) -> &dyn Time {
+        &self.time
     }
 }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilp::allocate::Clock;
+use tilp::experiment::Time;
 use tilp::experiment::study::{Event, Host, Shard, StudyFolder};
 
-use crate::clock;
+use crate::clock::WallTime;
 use crate::output::tell;
 use crate::signals::Signals;
 
@@ -19,7 +18,7 @@ pub struct StudyProgress {
     quiet: bool,
     names: Vec<String>,
     signals: Signals,
-    start: Instant,
+    time: WallTime,
     state: Mutex<State>,
 }
 
@@ -51,7 +50,7 @@ impl StudyProgress {
             quiet,
             names: study.jobs.iter().map(name).collect(),
             signals,
-            start: Instant::now(),
+            time: WallTime::start(),
             state: Mutex::new(State { n_jobs, ..State::default() }),
         }
     }
@@ -64,7 +63,7 @@ impl StudyProgress {
     }
 
     fn show(&self, state: &State, line: Option<String>) {
-        let left = state.time_left(self.start.elapsed().as_secs_f64());
+        let left = state.time_left(self.time.seconds());
         let summary = format!(
             "{} done, {} running, {} failed, left {left}",
             state.kept + state.done,
@@ -145,15 +144,7 @@ impl Host for StudyProgress {
         self.signals.asked().is_some()
     }
 
-    fn seconds(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
-    }
-
-    fn epoch_seconds(&self) -> f64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
-    }
-
-    fn clock(&self) -> Option<Clock> {
-        Some(clock::milliseconds)
+    fn time(&self) -> &dyn Time {
+        &self.time
     }
 }

@@ -118,6 +118,20 @@ impl Decision {
         Self { terminals: vec![nobody; n_terminals], fallback: false }
     }
 
+    /// What is no number, if anything is: terminal, what, and its value. Limits could make a decision
+    /// of an idle terminal out of it, but a method that says so is broken.
+    pub fn not_a_number(&self) -> Option<(usize, &'static str, f64)> {
+        self.terminals.iter().enumerate().find_map(|(terminal, one)| {
+            let values = [
+                ("bandwidth", one.bandwidth.0),
+                ("power", one.power.0),
+                ("compression", one.compression),
+            ];
+            let (what, value) = values.into_iter().find(|(_, value)| !value.is_finite())?;
+            Some((terminal, what, value))
+        })
+    }
+
     /// The set of scheduled terminals.
     ///
     /// $$ \mathcal{S}\[t\] = \\{n : x_n\[t\] = 1\\} $$

@@ -16,12 +16,23 @@ pub struct RoundRecord {
 }
 
 /// Why the loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
     /// All rounds were executed.
     Finished,
     /// The recorder asked to stop; the round in progress was completed.
     Asked,
+    /// The method decided on something that is no number; the round was not executed.
+    NotANumber {
+        /// The round.
+        round: u64,
+        /// The terminal.
+        terminal: usize,
+        /// What was decided.
+        what: &'static str,
+        /// On what.
+        value: f64,
+    },
 }
 
 /// Sees each round as it is completed, and may ask to stop.
@@ -35,7 +46,7 @@ pub trait Recorder {
     ) -> ControlFlow<()>;
 }
 
-/// Runs until round `last` is done or the recorder asks to stop.
+/// Runs until round `last` is done, the recorder asks to stop, or a decision is no number.
 pub fn run(
     world: &mut dyn World,
     allocator: &mut dyn Allocator,
@@ -52,6 +63,9 @@ pub fn run(
             confidant.hear(&world.reveal(&confidant.question()));
         }
         let wanted = allocator.decide(&seen);
+        if let Some((terminal, what, value)) = wanted.not_a_number() {
+            return Stop::NotANumber { round: seen.round, terminal, what, value };
+        }
         let plan = limits.project(wanted).conducted(allocator.conduct());
         let done = world.execute(&plan);
         allocator.learn(&seen, &plan, &done.outcome);

@@ -25,18 +25,38 @@ pub fn bootstrap_mean(values: &[f64]) -> Option<Estimate> {
     let interval = match values.len() {
         0 => return None,
         1 => None,
-        n if n <= ENUMERABLE => Some(percentiles(all_means(values))),
+        n if n <= ENUMERABLE => percentiles(all_means(values)),
         n => {
             let mut rng = Seed::new(0).stream("bootstrap");
             let mut draw = || (0..n).map(|_| values[rng.random_range(0..n)]).sum::<f64>();
-            Some(percentiles((0..RESAMPLES).map(|_| draw() / n as f64).collect()))
+            percentiles((0..RESAMPLES).map(|_| draw() / n as f64).collect())
         }
     };
-    Some(Estimate { mean: mean(values), interval })
+    Some(Estimate { mean: mean_of(values), interval })
 }
 
-fn mean(values: &[f64]) -> f64 {
+fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The mean; none of nothing.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.into_iter().fold((0.0, 0usize), |(sum, n), value| (sum + value, n + 1));
+    (n > 0).then(|| sum / n as f64)
+}
+
+/// The value below which a share of the values lies, interpolated between neighbours; none of
+/// nothing.
+pub fn quantile(values: impl IntoIterator<Item = f64>, share: f64) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    let position = share * sorted.len().checked_sub(1)? as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    // Two infinite neighbours have no difference.
+    if below == above {
+        return Some(below);
+    }
+    Some(below + (above - below) * position.fract())
 }
 
 /// The means of all resamples.
@@ -53,13 +73,9 @@ fn all_means(values: &[f64]) -> Vec<f64> {
     (0..n.pow(n as u32)).map(resample).collect()
 }
 
-fn percentiles(mut means: Vec<f64>) -> [f64; 2] {
-    means.sort_by(f64::total_cmp);
-    [0.025, 0.975].map(|share| {
-        let position = share * (means.len() - 1) as f64;
-        let (below, above) = (means[position.floor() as usize], means[position.ceil() as usize]);
-        below + (above - below) * position.fract()
-    })
+fn percentiles(means: Vec<f64>) -> Option<[f64; 2]> {
+    let low = quantile(means.iter().copied(), 0.025)?;
+    Some([low, quantile(means, 0.975)?])
 }
 
 /// The two-sided p-value of paired differences under the hypothesis that their signs are chance: the
@@ -89,7 +105,7 @@ pub fn effect_size(differences: &[f64]) -> Option<f64> {
     if differences.len() < 2 {
         return None;
     }
-    let mean = mean(differences);
+    let mean = mean_of(differences);
     let square = differences.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
     let deviation = (square / (n - 1.0)).sqrt();
     let correction = if n > 2.0 { 1.0 - 3.0 / (4.0 * (n - 1.0) - 1.0) } else { 1.0 };
@@ -101,7 +117,7 @@ pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let cut = sorted.len() / 4;
-    (!sorted.is_empty()).then(|| mean(&sorted[cut..sorted.len() - cut]))
+    (!sorted.is_empty()).then(|| mean_of(&sorted[cut..sorted.len() - cut]))
 }
 
 /// The share of the values above a threshold: a point of a performance profile; none of nothing.
@@ -151,6 +167,15 @@ mod tests {
         assert!((effect_size(&[1.0, 2.0, 3.0]).unwrap() - 2.0 * 4.0 / 7.0).abs() < 1e-12);
         assert_eq!(effect_size(&[1.0, 1.0]), None);
         assert_eq!(effect_size(&[1.0]), None);
+    }
+
+    #[test]
+    fn quantiles_interpolate_and_bear_infinity() {
+        let values = [4.0, 1.0, 3.0, 2.0];
+        assert_eq!(quantile(values, 0.5), Some(2.5));
+        assert_eq!(quantile(values, 1.0), Some(4.0));
+        assert_eq!(quantile([f64::INFINITY; 2], 0.5), Some(f64::INFINITY));
+        assert_eq!(quantile([], 0.5), None);
     }
 
     #[test]

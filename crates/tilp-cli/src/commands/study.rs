@@ -19,25 +19,22 @@ use crate::study_progress::StudyProgress;
 pub fn compare(arguments: Compare) -> Result<(), Failure> {
     let study = &arguments.study;
     let question = question(study, &arguments.methods, "0..5", None)?;
-    let scenario = question.scenario.clone();
-    carry_out(study, "compare", comparison(question), &scenario)
+    carry_out(study, "compare", comparison(&question), &question.scenario)
 }
 
 /// TiLP without each of its parts.
 pub fn ablate(arguments: Ablate) -> Result<(), Failure> {
     let question = question(&arguments.study, &[], "0..3", None)?;
-    let scenario = question.scenario.clone();
-    carry_out(&arguments.study, "ablate", ablations(question), &scenario)
+    carry_out(&arguments.study, "ablate", ablations(&question), &question.scenario)
 }
 
 /// Methods along an axis.
 pub fn sweep(arguments: Sweep) -> Result<(), Failure> {
     let axis = Axis::named(&arguments.axis).map_err(Failure::input)?;
     let question = question(&arguments.study, &arguments.methods, "0..2", Some(300))?;
-    let scenario = question.scenario.clone();
-    let plan = tilp::experiment::study::sweep(axis, &arguments.values, question);
+    let plan = tilp::experiment::study::sweep(axis, &arguments.values, &question);
     let name = format!("sweep-{}", axis.name());
-    carry_out(&arguments.study, &name, plan.map_err(Failure::input)?, &scenario)
+    carry_out(&arguments.study, &name, plan.map_err(Failure::input)?, &question.scenario)
 }
 
 fn question(

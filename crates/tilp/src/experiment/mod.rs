@@ -17,4 +17,4 @@ pub use plan::{
 };
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
-pub use single::{Ended, RunError, RunSpec, Watcher, run_single};
+pub use single::{Ended, RunError, RunSpec, Time, Watcher, run_single};

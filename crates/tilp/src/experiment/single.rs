@@ -41,6 +41,12 @@ pub trait Watcher: Sync {
     fn round(&self, row: &RoundRow, total: u64);
     /// Whether to stop after the round in progress.
     fn asked_to_stop(&self) -> bool;
+    /// What time it is: the library has no clock.
+    fn time(&self) -> &dyn Time;
+}
+
+/// Who tells the time.
+pub trait Time: Sync {
     /// Wall time in seconds since some fixed moment.
     fn seconds(&self) -> f64;
     /// Wall time in seconds since the epoch, for the events of TensorBoard.
@@ -133,15 +139,14 @@ pub fn run_single(
     cache: Option<&Cache>,
     watcher: &dyn Watcher,
 ) -> Result<Ended, RunError> {
-    let start = watcher.seconds();
+    let start = watcher.time().seconds();
     let checkpoint = if resume { Some(folder.read_checkpoint(&spec.identity())?) } else { None };
     let progress = |done, total| watcher.demonstrations(done, total);
-    let (scenario, clock) = (&spec.scenario, watcher.clock());
+    let (scenario, clock) = (&spec.scenario, watcher.time().clock());
     let parts = assemble_with_clock(scenario, spec.method, spec.seed, clock, cache, &progress)?;
     let Parts { mut world, mut allocator, limits } = parts;
     let base = world.fleet.report(0, &world.engine.virtual_mean(), world.engine.model());
-    let broken = RefCell::new(None);
-    let mut keeper = Keeper::new(spec, folder, watcher, &broken);
+    let mut keeper = Keeper::new(spec, folder, watcher);
     match checkpoint {
         Some(checkpoint) => {
             world.restore(&checkpoint.state)?;
@@ -150,23 +155,26 @@ pub fn run_single(
         }
         None => keeper.begin(&world, &*allocator)?,
     }
-    let set_up = watcher.seconds();
-    let plan_s = RefCell::default();
-    let mut timed = Timed { inner: &mut *allocator, watcher, plan_s, broken: &broken };
+    let set_up = watcher.time().seconds();
+    let mut timed = Timed { inner: &mut *allocator, watcher, plan_s: RefCell::default() };
     let stop = run(&mut world, &mut timed, &limits, spec.scenario.rounds(), &mut keeper);
     if let Some(error) = keeper.error.take() {
         return Err(error);
     }
-    if stop == Stop::Asked {
-        return Ok(Ended::Interrupted(keeper.last_round()));
+    match stop {
+        Stop::Finished => {}
+        Stop::Asked => return Ok(Ended::Interrupted(keeper.last_round())),
+        Stop::NotANumber { round, terminal, what, value } => {
+            return Err(RunError::Decided { round, terminal, what, value });
+        }
     }
     let plan_s = timed.plan_s.take();
-    let trained = watcher.seconds();
+    let trained = watcher.time().seconds();
     let evaluation = evaluation(&world, base);
     let timing = json!({
         "set_up_s": set_up - start,
         "rounds_s": trained - set_up,
-        "final_evaluation_s": watcher.seconds() - trained,
+        "final_evaluation_s": watcher.time().seconds() - trained,
         "plan_ms_mean": mean_ms(&plan_s),
         "plan_ms_p99": p99_ms(plan_s),
     });
@@ -196,26 +204,11 @@ fn p99_ms(mut plan_s: Vec<f64>) -> f64 {
     1e3 * plan_s.get(index).copied().unwrap_or(0.0)
 }
 
-/// An allocator on a stop-watch, its decisions looked at before they are executed.
+/// An allocator on a stop-watch.
 struct Timed<'a> {
     inner: &'a mut dyn Allocator,
     watcher: &'a dyn Watcher,
     plan_s: RefCell<Vec<f64>>,
-    broken: &'a RefCell<Option<RunError>>,
-}
-
-/// What of a decision is no number. Such a decision could be executed after a fashion, as that of
-/// an idle terminal, but a method that makes it is broken.
-fn not_a_number(round: u64, decision: &Decision) -> Option<RunError> {
-    decision.terminals.iter().enumerate().find_map(|(terminal, one)| {
-        let values = [
-            ("bandwidth", one.bandwidth.0),
-            ("power", one.power.0),
-            ("compression", one.compression),
-        ];
-        let (what, value) = values.into_iter().find(|(_, value)| !value.is_finite())?;
-        Some(RunError::Decided { round, terminal, what, value })
-    })
 }
 
 impl Persist for Timed<'_> {
@@ -226,12 +219,9 @@ impl Persist for Timed<'_> {
 
 impl Allocator for Timed<'_> {
     fn decide(&mut self, seen: &Observation) -> Decision {
-        let before = self.watcher.seconds();
+        let before = self.watcher.time().seconds();
         let decision = self.inner.decide(seen);
-        self.plan_s.borrow_mut().push(self.watcher.seconds() - before);
-        if let Some(error) = not_a_number(seen.round, &decision) {
-            self.broken.replace(Some(error));
-        }
+        self.plan_s.borrow_mut().push(self.watcher.time().seconds() - before);
         decision
     }
 
@@ -254,19 +244,12 @@ struct Keeper<'a> {
     folder: RunFolder,
     history: History,
     watcher: &'a dyn Watcher,
-    /// What the method did wrong, for the end of the round.
-    broken: &'a RefCell<Option<RunError>>,
     error: Option<RunError>,
 }
 
 impl<'a> Keeper<'a> {
-    fn new(
-        spec: &'a RunSpec,
-        folder: RunFolder,
-        watcher: &'a dyn Watcher,
-        broken: &'a RefCell<Option<RunError>>,
-    ) -> Self {
-        Self { spec, folder, history: History::default(), watcher, broken, error: None }
+    fn new(spec: &'a RunSpec, folder: RunFolder, watcher: &'a dyn Watcher) -> Self {
+        Self { spec, folder, history: History::default(), watcher, error: None }
     }
 
     fn last_round(&self) -> u64 {
@@ -302,7 +285,7 @@ impl<'a> Keeper<'a> {
         let files = Files::new()
             .history(&self.history)?
             .model(model.expect("weights of a policy have its shape"))
-            .events(&self.history, self.watcher.epoch_seconds())
+            .events(&self.history, self.watcher.time().epoch_seconds())
             .timing(timing)
             .checkpoint(&self.checkpoint(world, allocator))
             .summary(&summary);
@@ -316,9 +299,6 @@ impl<'a> Keeper<'a> {
         world: &dyn World,
         allocator: &dyn Allocator,
     ) -> Result<ControlFlow<()>, RunError> {
-        if let Some(error) = self.broken.take() {
-            return Err(error);
-        }
         self.history.push(round);
         let row = self.history.rounds.last().expect("just pushed");
         if let Some(loss) = round.done.outcome.loss.filter(|loss| !loss.is_finite()) {

@@ -2,6 +2,7 @@
 
 use super::RoundRow;
 use crate::round::SuccessCount;
+use crate::statistics::mean;
 use crate::units::{Bytes, Joules, Seconds};
 
 /// Task success rate over a held-out set of episodes; none without an episode.
@@ -81,26 +82,6 @@ pub fn total_volume(rounds: &[RoundRow]) -> Bytes {
 /// Eq. `metric-violation`
 pub fn mean_violation(rounds: &[RoundRow]) -> Option<f64> {
     mean(rounds.iter().map(|row| row.violation))
-}
-
-/// The mean; none of nothing.
-pub(super) fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
-    let n_values = values.len();
-    (n_values > 0).then(|| values.sum::<f64>() / n_values as f64)
-}
-
-/// The value below which a share of the values lies, interpolated between neighbours; none of
-/// nothing.
-pub(super) fn quantile(values: impl Iterator<Item = f64>, share: f64) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    let position = share * sorted.len().checked_sub(1)? as f64;
-    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
-    // Two infinite neighbours have no difference.
-    if below == above {
-        return Some(below);
-    }
-    Some(below + (above - below) * position.fract())
 }
 
 /// Wilson's 95 % interval of a success rate; none without an episode.
@@ -183,15 +164,6 @@ mod tests {
     fn eq_metric_violation_is_the_mean_over_the_rounds() {
         assert_eq!(mean_violation(&rows(&[None; 4])), Some(0.375));
         assert_eq!(mean_violation(&rows(&[None; 1])), Some(0.0));
-    }
-
-    #[test]
-    fn quantiles_interpolate_and_bear_infinity() {
-        let values = [4.0, 1.0, 3.0, 2.0];
-        assert_eq!(quantile(values.into_iter(), 0.5), Some(2.5));
-        assert_eq!(quantile(values.into_iter(), 1.0), Some(4.0));
-        assert_eq!(quantile([f64::INFINITY; 2].into_iter(), 0.5), Some(f64::INFINITY));
-        assert_eq!(quantile(std::iter::empty(), 0.5), None);
     }
 
     #[test]

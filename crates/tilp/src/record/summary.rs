@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::metrics::{mean, quantile};
 use super::{
     History, RoundRow, TerminalRow, joules_to_accuracy, mean_latency, mean_violation,
     rounds_to_accuracy, seconds_to_accuracy, success_rate, total_energy, total_volume, wilson_95,
 };
 use crate::round::SuccessCount;
+use crate::statistics::{mean, quantile};
 
 /// What was measured around the rounds, besides the rows.
 #[derive(Clone, Debug, Default, PartialEq)]

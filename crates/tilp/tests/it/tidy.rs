@@ -31,7 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("world", &["cost", "rng", "round", "snapshot", "split", "tasks", "units", "wireless"]),
     ("search", &["lanes", "rng"]),
     ("rl", &["nn", "rng", "snapshot"]),
-    ("record", &["round", "run", "snapshot", "units"]),
+    ("record", &["round", "run", "snapshot", "statistics", "units"]),
 ];
 
 /// Rooms that put the others together.

@@ -2,9 +2,10 @@
 //! task group.
 
 use super::report::{GroupReport, TwinReport, error};
-use super::score::{mean, quantile};
+use super::score::quantile;
 use super::{Forecasts, Sample};
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
+use crate::statistics::mean;
 use crate::twin::Interval;
 
 const BEFORE: &str = "without calibration";

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::score::{brier, centred_ranks, correlation, mean, median};
+use super::score::{brier, centred_ranks, correlation, median};
 use super::{Forecasts, Replay, Sample};
 use crate::cost::Hardware;
+use crate::statistics::mean;
 use crate::tasks::Family;
 use crate::twin::{Belief, Calibration, Interval};
 

@@ -1,29 +1,15 @@
 //! How good forecasts are: medians, rank correlation, Brier scores.
 
-/// The value that a share of the values stays below, interpolated; none without values.
-pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
-    values.retain(|value| !value.is_nan());
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    let place = share * last as f64;
-    let (below, rest) = (place.floor() as usize, place.fract());
-    let above = (below + 1).min(last);
-    Some(if rest > 0.0 {
-        values[below] + rest * (values[above] - values[below])
-    } else {
-        values[below]
-    })
+use crate::statistics;
+
+/// [`statistics::quantile`] of what is a number.
+pub(super) fn quantile(values: Vec<f64>, share: f64) -> Option<f64> {
+    statistics::quantile(values.into_iter().filter(|value| !value.is_nan()), share)
 }
 
 /// The middle value; none without values.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     quantile(values.into_iter().collect(), 0.5)
-}
-
-/// Mean; none without values.
-pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let (sum, n) = values.into_iter().fold((0.0, 0usize), |(sum, n), value| (sum + value, n + 1));
-    (n > 0).then(|| sum / n as f64)
 }
 
 /// Ranks about their mean; equal values share the mean of their ranks.
@@ -58,7 +44,7 @@ mod tests {
         assert_eq!(median([3.0, 1.0, f64::NAN, 2.0]), Some(2.0));
         assert_eq!(median([1.0, 2.0]), Some(1.5));
         assert_eq!(quantile(vec![0.0, 4.0], 0.25), Some(1.0));
-        assert_eq!((median([]), mean([])), (None, None));
+        assert_eq!((median([]), statistics::mean([])), (None, None));
     }
 
     #[test]

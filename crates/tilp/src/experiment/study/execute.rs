@@ -8,8 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use super::{Job, Outcome, Shard, StudyError, StudyFolder};
-use crate::allocate::Clock;
-use crate::experiment::{Ended, RunSpec, Watcher, run_single};
+use crate::experiment::{Ended, RunSpec, Time, Watcher, run_single};
 use crate::record::{RoundRow, Summary};
 use crate::scenario::Cache;
 
@@ -36,14 +35,8 @@ pub trait Host: Sync {
     fn happened(&self, job: usize, event: Event<'_>);
     /// Whether to stop after the rounds in progress.
     fn asked_to_stop(&self) -> bool;
-    /// Wall time in seconds since some fixed moment.
-    fn seconds(&self) -> f64;
-    /// Wall time in seconds since the epoch.
-    fn epoch_seconds(&self) -> f64;
-    /// A clock that plans with a budget may read.
-    fn clock(&self) -> Option<Clock> {
-        None
-    }
+    /// What time it is.
+    fn time(&self) -> &dyn Time;
 }
 
 /// How runs are done.
@@ -202,15 +195,7 @@ impl Watcher for Watched<'_> {
         self.host.asked_to_stop()
     }
 
-    fn seconds(&self) -> f64 {
-        self.host.seconds()
-    }
-
-    fn epoch_seconds(&self) -> f64 {
-        self.host.epoch_seconds()
-    }
-
-    fn clock(&self) -> Option<Clock> {
-        self.host.clock()
+    fn time(&self) -> &dyn Time {
+        self.host.time()
     }
 }

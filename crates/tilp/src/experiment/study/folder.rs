@@ -143,10 +143,12 @@ impl StudyFolder {
     /// What became of a run.
     pub fn outcome(&self, job: &Job) -> Result<Outcome, StudyError> {
         let path = self.path.join(job.folder());
-        if path.join("summary.json").exists() {
-            let folder = RunFolder::open(&path)?;
-            check(&folder, job)?;
-            return Ok(Outcome::Done(Box::new(folder.read_summary()?)));
+        if let Some(folder) = begun(&path, job)? {
+            match folder.read_summary() {
+                Ok(summary) => return Ok(Outcome::Done(Box::new(summary))),
+                Err(RecordError::Absent { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(match fs::read_to_string(note(&path)) {
             Ok(text) => {
@@ -174,12 +176,10 @@ impl StudyFolder {
     /// The folder of a run, and whether it has begun.
     pub(super) fn run_folder(&self, job: &Job) -> Result<(RunFolder, bool), StudyError> {
         let path = self.path.join(job.folder());
-        if path.join("manifest.json").exists() {
-            let folder = RunFolder::open(&path)?;
-            check(&folder, job)?;
-            return Ok((folder, true));
-        }
-        Ok((RunFolder::create(&path)?, false))
+        Ok(match begun(&path, job)? {
+            Some(folder) => (folder, true),
+            None => (RunFolder::create(&path)?, false),
+        })
     }
 }
 
@@ -200,12 +200,18 @@ fn note(run: &Path) -> PathBuf {
     run.with_file_name(format!("{}.failed.json", name.unwrap_or_default()))
 }
 
-/// A run of the same name must be the same run: a study is not mixed from two.
-fn check(folder: &RunFolder, job: &Job) -> Result<(), RecordError> {
+/// The folder of a run that has begun. A run of the same name must be the same run: a study is not
+/// mixed from two.
+fn begun(path: &Path, job: &Job) -> Result<Option<RunFolder>, RecordError> {
+    let folder = match RunFolder::open(path) {
+        Ok(folder) => folder,
+        Err(RecordError::Absent { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let manifest = folder.read_manifest()?;
     let hash = job.scenario.hash();
     if manifest["scenario_hash"] == json!(hash) {
-        return Ok(());
+        return Ok(Some(folder));
     }
     let reason = format!("scenario_hash is {}, expected {hash}", manifest["scenario_hash"]);
     Err(RecordError::Malformed { path: folder.path().join("manifest.json"), reason })

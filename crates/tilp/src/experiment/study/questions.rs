@@ -1,7 +1,7 @@
 //! The questions of the paper's tables and figures.
 
 use super::{Plan, PlannedPoint, Subject};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, method};
 
 /// What all questions are asked of.
 #[derive(Clone, Debug)]
@@ -57,8 +57,8 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-fn or_else(named: Vec<String>, usual: &[&str]) -> Vec<String> {
-    if named.is_empty() { owned(usual) } else { named }
+fn or_else(named: &[String], usual: &[&str]) -> Vec<String> {
+    if named.is_empty() { owned(usual) } else { named.to_vec() }
 }
 
 /// The row that the others are compared with: TiLP, or without it the first.
@@ -76,26 +76,26 @@ fn reference(points: &[PlannedPoint]) -> Subject {
     }
 }
 
-fn plan(question: &str, asked: Question, points: Vec<PlannedPoint>) -> Plan {
+fn plan(question: &str, asked: &Question, points: Vec<PlannedPoint>) -> Plan {
     Plan {
         question: question.to_owned(),
         scenario: asked.scenario.name().to_owned(),
         reference: reference(&points),
         points,
-        seeds: asked.seeds,
+        seeds: asked.seeds.clone(),
     }
 }
 
 /// Table II: methods against each other.
-pub fn comparison(asked: Question) -> Plan {
-    let methods = or_else(asked.methods.clone(), &MAIN);
+pub fn comparison(asked: &Question) -> Plan {
+    let methods = or_else(&asked.methods, &MAIN);
     let point =
         PlannedPoint { label: asked.scenario.name().to_owned(), overrides: Vec::new(), methods };
     plan("compare", asked, vec![point])
 }
 
 /// Table III: TiLP without each of its parts.
-pub fn ablations(asked: Question) -> Plan {
+pub fn ablations(asked: &Question) -> Plan {
     let point = |label: &str, overrides: &[&str]| PlannedPoint {
         label: label.to_owned(),
         overrides: owned(overrides),
@@ -193,10 +193,10 @@ impl Axis {
                 let q = 1.0 - self.number(value, 0.0, 1.0)?;
                 // TiLP decides q up to this bound; the reference rules and the published methods, which
                 // do not decide it, are given it.
-                for method in &mut methods {
-                    let published = method.ends_with("+guard");
-                    if published && q > 0.0 {
-                        method.push_str(&format!("+q{}", (q * 1e6).round() / 1e6));
+                for label in &mut methods {
+                    let given = format!("{label}+q{}", (q * 1e6).round() / 1e6);
+                    if q > 0.0 && method(&given).is_ok() {
+                        *label = given;
                     }
                 }
                 set.push(format!("methods.reference.compression={q}"));
@@ -236,8 +236,8 @@ impl Axis {
 }
 
 /// A figure: the methods of the paper's figures along an axis; no value means the paper's.
-pub fn sweep(axis: Axis, values: &[String], asked: Question) -> Result<Plan, String> {
-    let methods = or_else(asked.methods.clone(), &SHOWN);
+pub fn sweep(axis: Axis, values: &[String], asked: &Question) -> Result<Plan, String> {
+    let methods = or_else(&asked.methods, &SHOWN);
     let values = if values.is_empty() { owned(axis.usual()) } else { values.to_vec() };
     let points: Result<Vec<_>, _> =
         values.iter().map(|value| axis.point(value, &asked.scenario, &methods)).collect();

@@ -14,6 +14,13 @@ pub struct Metric {
     pub value: fn(&Summary) -> Option<f64>,
 }
 
+impl Metric {
+    /// The metric of a name that stands in the source.
+    pub(super) fn named(name: &str) -> &'static Self {
+        METRICS.iter().find(|metric| metric.name == name).expect("one of the metrics")
+    }
+}
+
 const fn metric(
     name: &'static str,
     more_is_better: Option<bool>,
@@ -128,10 +135,6 @@ const PRINTED: [(&str, &str, f64, usize); 8] = [
     ("violation", "violation_mean", 1.0, 4),
 ];
 
-fn named(name: &str) -> &'static Metric {
-    METRICS.iter().find(|metric| metric.name == name).expect("one of the metrics")
-}
-
 impl Table {
     /// The tables of a plan from its runs.
     pub fn new(plan: &Plan, results: &[RunResult]) -> Self {
@@ -173,52 +176,65 @@ impl Table {
 
     /// One line a run: every metric, or why there is none.
     pub fn runs_csv(&self) -> String {
-        let names = METRICS.map(|metric| metric.name).join(",");
-        let mut lines = vec![format!("point,method,seed,status,{names},reason")];
+        let mut head = vec!["point", "method", "seed", "status"];
+        head.extend(METRICS.iter().map(|metric| metric.name));
+        head.push("reason");
+        let none = || vec![String::new(); METRICS.len()];
+        let mut lines = vec![head.into_iter().map(str::to_owned).collect()];
         for row in &self.rows {
-            let head = format!("{},{}", quoted(&row.subject.point), row.subject.method);
-            let mut of_row: Vec<(u64, String)> = Vec::new();
-            for (seed, run) in &row.runs {
-                let values = METRICS.iter().map(|metric| text((metric.value)(run)));
-                let values = values.collect::<Vec<_>>().join(",");
-                of_row.push((*seed, format!("{head},{seed},done,{values},")));
+            let values = |run| METRICS.iter().map(|metric| text((metric.value)(run))).collect();
+            let done = row.runs.iter().map(|(seed, run)| (*seed, "done", values(run), ""));
+            let failed = row.failed.iter().map(|(seed, why)| (*seed, "failed", none(), &why[..]));
+            let missing = row.missing.iter().map(|seed| (*seed, "missing", none(), ""));
+            let mut of_row: Vec<(u64, &str, Vec<String>, &str)> =
+                done.chain(failed).chain(missing).collect();
+            of_row.sort_by_key(|(seed, ..)| *seed);
+            for (seed, status, values, reason) in of_row {
+                let Subject { point, method } = &row.subject;
+                let mut line =
+                    vec![point.clone(), method.clone(), seed.to_string(), status.to_owned()];
+                line.extend(values);
+                line.push(reason.to_owned());
+                lines.push(line);
             }
-            let empty = ",".repeat(METRICS.len() - 1);
-            for (seed, reason) in &row.failed {
-                let reason = quoted(reason);
-                of_row.push((*seed, format!("{head},{seed},failed,{empty},{reason}")));
-            }
-            for seed in &row.missing {
-                of_row.push((*seed, format!("{head},{seed},missing,{empty},")));
-            }
-            of_row.sort();
-            lines.extend(of_row.into_iter().map(|(_, line)| line));
         }
-        lines.join("\n") + "\n"
+        csv_text(&lines)
     }
 
     /// One line for every row and metric: mean, interval, and the comparison with the reference.
     pub fn table_csv(&self) -> String {
-        let head = "point,method,metric,runs,values,mean,low,high,\
-                    pairs,difference,difference_low,difference_high,effect,p";
-        let mut lines = vec![head.to_owned()];
+        let head = [
+            "point",
+            "method",
+            "metric",
+            "runs",
+            "values",
+            "mean",
+            "low",
+            "high",
+            "pairs",
+            "difference",
+            "difference_low",
+            "difference_high",
+            "effect",
+            "p",
+        ];
+        let mut lines = vec![head.map(str::to_owned).to_vec()];
         for (index, row) in self.rows.iter().enumerate() {
             for metric in &METRICS {
-                let [mean, low, high] = numbers(row.estimate(metric));
                 let pairing = self.pairing(index, metric);
-                let [difference, below, above] = numbers(pairing.map(|one| one.difference));
-                let pairs = pairing.map_or(0, |one| one.pairs);
-                let effect = text(pairing.and_then(|one| one.effect));
-                let p = text(pairing.and_then(|one| one.p));
-                let (point, method) = (quoted(&row.subject.point), &row.subject.method);
-                let (name, runs, values) = (metric.name, row.runs.len(), row.values(metric).len());
-                lines.push(format!(
-                    "{point},{method},{name},{runs},{values},{mean},{low},{high},\
-                     {pairs},{difference},{below},{above},{effect},{p}"
-                ));
+                let Subject { point, method } = &row.subject;
+                let mut line = vec![point.clone(), method.clone(), metric.name.to_owned()];
+                line.extend([row.runs.len(), row.values(metric).len()].map(|n| n.to_string()));
+                line.extend(numbers(row.estimate(metric)));
+                line.push(pairing.map_or(0, |one| one.pairs).to_string());
+                line.extend(numbers(pairing.map(|one| one.difference)));
+                line.push(text(pairing.and_then(|one| one.effect)));
+                line.push(text(pairing.and_then(|one| one.p)));
+                lines.push(line);
             }
         }
-        lines.join("\n") + "\n"
+        csv_text(&lines)
     }
 
     /// The table as text for people, in Markdown: means over seeds with 95 % intervals.
@@ -237,12 +253,12 @@ impl Table {
                 cells.insert(0, row.subject.point.clone());
             }
             let value = |&(_, name, scale, digits): &(&str, &str, f64, usize)| {
-                row.cell(named(name), scale, digits)
+                row.cell(Metric::named(name), scale, digits)
             };
             cells.extend(PRINTED.iter().map(value));
             lines.push(format!("| {} |", cells.join(" | ")));
         }
-        lines.extend(self.gaps());
+        lines.extend(self.gaps().iter().map(|gap| format!("\n{gap}")));
         lines.join("\n") + "\n"
     }
 
@@ -252,11 +268,11 @@ impl Table {
         for row in &self.rows {
             let Subject { point, method } = &row.subject;
             for (seed, reason) in &row.failed {
-                lines.push(format!("\nfailed: {method} at {point}, seed {seed}: {reason}"));
+                lines.push(format!("failed: {method} at {point}, seed {seed}: {reason}"));
             }
             if !row.missing.is_empty() {
                 let seeds: Vec<String> = row.missing.iter().map(u64::to_string).collect();
-                lines.push(format!("\nmissing: {method} at {point}, seeds {}", seeds.join(", ")));
+                lines.push(format!("missing: {method} at {point}, seeds {}", seeds.join(", ")));
             }
         }
         lines
@@ -273,11 +289,9 @@ fn text(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// A field of a CSV file.
-fn quoted(field: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_+. /".contains(c);
-    if field.chars().all(plain) {
-        return field.to_owned();
-    }
-    format!("\"{}\"", field.replace('"', "\"\"").replace(['\n', '\r'], " "))
+fn csv_text(lines: &[Vec<String>]) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    lines.iter().for_each(|line| writer.write_record(line).expect("memory takes every line"));
+    let bytes = writer.into_inner().expect("memory takes every line");
+    String::from_utf8(bytes).expect("made of text")
 }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::experiment::Time;
 use crate::record::fingerprint;
 use crate::round::{Allocator, Decision, Observation};
 use crate::scenario::Method;
@@ -67,6 +68,15 @@ impl Host for Silent {
         self.rounds_left.load(Ordering::SeqCst) == 0
     }
 
+    fn time(&self) -> &dyn Time {
+        &Frozen
+    }
+}
+
+/// Time that stands still.
+struct Frozen;
+
+impl Time for Frozen {
     fn seconds(&self) -> f64 {
         0.0
     }
@@ -97,7 +107,7 @@ fn executor() -> Executor<'static> {
 }
 
 fn study(path: &Path) -> StudyFolder {
-    let plan = comparison(question(&["random", "asfl+guard"], &[0, 1]));
+    let plan = comparison(&question(&["random", "asfl+guard"], &[0, 1]));
     StudyFolder::create(path, plan, &scenario()).unwrap()
 }
 
@@ -210,14 +220,14 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
 fn a_folder_holds_one_study() {
     let scratch = Scratch::new("one");
     let first = study(&scratch.path("a"));
-    let other = comparison(question(&["random"], &[0]));
+    let other = comparison(&question(&["random"], &[0]));
     let found = StudyFolder::create(first.path(), other.clone(), &scenario());
     assert!(matches!(found, Err(StudyError::Other { .. })));
     let second = StudyFolder::create(&scratch.path("b"), other, &scenario()).unwrap();
     assert!(matches!(merged(&[first, second]), Err(StudyError::Apart { .. })));
     fs::create_dir_all(scratch.path("c")).unwrap();
     fs::write(scratch.path("c").join("mine"), "").unwrap();
-    let plan = comparison(question(&["random"], &[0]));
+    let plan = comparison(&question(&["random"], &[0]));
     let found = StudyFolder::create(&scratch.path("c"), plan, &scenario());
     assert!(matches!(found, Err(StudyError::Other { .. })));
     assert!(matches!(StudyFolder::open(&scratch.path("d")), Err(StudyError::Absent { .. })));
@@ -236,9 +246,9 @@ fn every_question_of_the_paper_is_a_plan_that_can_be_run() {
     let scratch = Scratch::new("questions");
     let base = Scenario::load("default", &[]).unwrap();
     let asked = || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0, 1] };
-    let mut plans = vec![("compare", comparison(asked())), ("ablate", ablations(asked()))];
+    let mut plans = vec![("compare", comparison(&asked())), ("ablate", ablations(&asked()))];
     for (name, axis) in Axis::ALL {
-        plans.push((name, sweep(axis, &[], asked()).unwrap()));
+        plans.push((name, sweep(axis, &[], &asked()).unwrap()));
     }
     for (name, plan) in plans {
         let n_rows = plan.subjects().len();
@@ -258,7 +268,7 @@ fn a_sweep_changes_what_it_says() {
     let asked = || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0] };
     let values = |axis, values: &[&str]| {
         let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
-        sweep(axis, &values, asked())
+        sweep(axis, &values, &asked())
     };
     let plan = values(Axis::Retention, &["0.1", "1"]).unwrap();
     assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.9");
@@ -274,6 +284,12 @@ fn a_sweep_changes_what_it_says() {
     assert!(Axis::named("colour").unwrap_err().contains("expected one of retention"));
 }
 
+/// A made-up result.
+fn result(method: &str, seed: u64, outcome: Outcome) -> RunResult {
+    let subject = Subject { point: "tiny".into(), method: method.into() };
+    RunResult { subject, seed, outcome, folder: PathBuf::new() }
+}
+
 #[test]
 fn a_threshold_that_was_not_always_reached_has_no_mean() {
     let run = |success: f64, round: Option<u64>| {
@@ -282,13 +298,7 @@ fn a_threshold_that_was_not_always_reached_has_no_mean() {
         summary.rta.at_60 = round;
         Outcome::Done(Box::new(summary))
     };
-    let plan = comparison(question(&["tilp", "random"], &[0, 1]));
-    let result = |method: &str, seed: u64, outcome: Outcome| RunResult {
-        subject: Subject { point: "tiny".into(), method: method.into() },
-        seed,
-        outcome,
-        folder: PathBuf::new(),
-    };
+    let plan = comparison(&question(&["tilp", "random"], &[0, 1]));
     let results = [
         result("tilp", 0, run(0.8, Some(10))),
         result("tilp", 1, run(0.6, Some(20))),
@@ -308,16 +318,10 @@ fn a_threshold_that_was_not_always_reached_has_no_mean() {
 
 /// A study of three methods on two seeds with made-up results; one run failed.
 fn made_up() -> (Plan, Table) {
-    let plan = comparison(question(&["tilp", "random", "asfl+guard"], &[0, 1]));
+    let plan = comparison(&question(&["tilp", "random", "asfl+guard"], &[0, 1]));
     let run = |success: f64| {
         let summary = crate::record::Summary { success_final: Some(success), ..Default::default() };
         Outcome::Done(Box::new(summary))
-    };
-    let result = |method: &str, seed: u64, outcome: Outcome| RunResult {
-        subject: Subject { point: "tiny".into(), method: method.into() },
-        seed,
-        outcome,
-        folder: PathBuf::new(),
     };
     let results = [
         result("tilp", 0, run(0.8)),
@@ -374,7 +378,8 @@ fn a_report_of_a_finished_study_draws_its_runs() {
     ];
     assert_eq!(names, expected);
     let svg = &files.iter().find(|(name, _)| name == "convergence.svg").unwrap().1;
-    assert!(svg.contains("<polyline") || svg.contains("<path"), "{svg}");
+    // Two methods, in the legend and in each of six panels.
+    assert_eq!(svg.matches("<path class=\"line").count(), 2 * (1 + 6), "{svg}");
     let (_, again) = super::report(&[whole]).unwrap();
     assert_eq!(files, again);
 }

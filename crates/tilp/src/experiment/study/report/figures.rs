@@ -1,6 +1,6 @@
 //! The figures of a study.
 
-use crate::experiment::study::{Axis as SweepAxis, METRICS, Metric, Plan, Row, Table};
+use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Table};
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
 use crate::record::RoundRow;
 use crate::statistics::{bootstrap_mean, share_above};
@@ -126,7 +126,7 @@ fn panel(title: &str, x: &str, y: &str, across: Scale, up: Scale) -> Panel {
 
 /// The share of runs above each success: a performance profile.
 pub fn profile(table: &Table) -> Figure {
-    let metric = metric("success_final");
+    let metric = Metric::named("success_final");
     let mut panel = panel(
         "share of runs above a final success",
         "final success, %",
@@ -151,10 +151,6 @@ pub fn profile(table: &Table) -> Figure {
         columns: 1,
         panel: Size { width: 480.0, height: 300.0 },
     }
-}
-
-fn metric(name: &str) -> &'static Metric {
-    METRICS.iter().find(|metric| metric.name == name).expect("one of the metrics")
 }
 
 /// What a sweep shows: title, metric, label, factor, scale.
@@ -199,7 +195,7 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
                 let row = table.rows.iter().find(|row| {
                     row.subject.point == point.label && plain(&row.subject.method) == *method
                 });
-                let Some(estimate) = row.and_then(|row| row.estimate(metric(name))) else {
+                let Some(estimate) = row.and_then(|row| row.estimate(Metric::named(name))) else {
                     continue;
                 };
                 line.push((place(index), factor * estimate.mean));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::paper::{Published, published};
-use crate::experiment::study::{METRICS, Metric, Plan, Row, Table};
+use crate::experiment::study::{Metric, Plan, Row, Table};
 use crate::statistics::interquartile_mean;
 
 /// A column of the tables for people.
@@ -66,7 +66,7 @@ const PAIRED: [(&str, &str, f64); 5] = [
 
 impl Column {
     fn metric(&self) -> &'static Metric {
-        METRICS.iter().find(|metric| metric.name == self.metric).expect("one of the metrics")
+        Metric::named(self.metric)
     }
 
     /// A row's value for people.
@@ -163,7 +163,7 @@ fn gaps(table: &Table) -> String {
         return String::new();
     }
     let items: Vec<String> =
-        lines.iter().map(|line| format!("<li>{}</li>", escaped(line.trim()))).collect();
+        lines.iter().map(|line| format!("<li>{}</li>", escaped(line))).collect();
     format!("<ul class=\"gaps\">\n{}\n</ul>\n", items.join("\n"))
 }
 
@@ -214,7 +214,8 @@ fn main_table(plan: &Plan, table: &Table) -> String {
         head += "<th class=\"paper\">paper: energy / tilp</th>";
     }
     head += "</tr>\n";
-    let energy = |row: &Row| row.estimate(COLUMNS[5].metric()).map(|estimate| estimate.mean);
+    let energy =
+        |row: &Row| row.estimate(Metric::named("energy_total_j")).map(|estimate| estimate.mean);
     let mut body = String::new();
     for row in &table.rows {
         let _ = write!(body, "<tr>{}{}", names(plan, row), cells(table, row, &COLUMNS));
@@ -246,8 +247,11 @@ fn beside(plan: &Plan, table: &Table) -> String {
     head += "<th>Success, interquartile mean, %</th></tr>\n";
     let mut body = String::new();
     for row in &table.rows {
-        let values: Vec<f64> =
-            row.values(COLUMNS[0].metric()).into_iter().map(|(_, value)| value).collect();
+        let values: Vec<f64> = row
+            .values(Metric::named("success_final"))
+            .into_iter()
+            .map(|(_, value)| value)
+            .collect();
         let middle = interquartile_mean(&values);
         let middle = middle.map_or("-".into(), |value| format!("{:.1}", 100.0 * value));
         let (names, cells) = (names(plan, row), cells(table, row, &BESIDE));
@@ -274,8 +278,7 @@ fn pairs(plan: &Plan, table: &Table) -> String {
         }
         body += &format!("<tr>{}", names(plan, row));
         for &(_, name, factor) in &PAIRED {
-            let metric = METRICS.iter().find(|metric| metric.name == name);
-            let Some(pairing) = metric.and_then(|metric| table.pairing(index, metric)) else {
+            let Some(pairing) = table.pairing(index, Metric::named(name)) else {
                 body += "<td>-</td><td>-</td><td>-</td>";
                 continue;
             };
