@@ -145,7 +145,9 @@ pub struct Compare {
     /// What all studies have in common.
     #[command(flatten)]
     pub study: Study,
-    /// Methods, separated by commas [default: tilp, the eight with +guard, the reference rows]
+    /// Methods, separated by commas. `main` stands for tilp, the eight with +guard and the reference
+    /// rows, `published` for the eight as published, `compressed` for the eight with +guard and a
+    /// fixed q [default: main]
     #[arg(long, value_delimiter = ',')]
     pub methods: Vec<String>,
 }
@@ -161,7 +163,7 @@ pub struct Ablate {
 /// `tilp sweep`.
 #[derive(Args)]
 pub struct Sweep {
-    /// retention, split, terminals, snr, mass or bandwidth
+    /// retention, split, terminals, snr, mass or bandwidth; late, payload or hidden
     pub axis: String,
     /// What all studies have in common.
     #[command(flatten)]
@@ -169,7 +171,8 @@ pub struct Sweep {
     /// Values, separated by commas [default: those of the figure]
     #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
     pub values: Vec<String>,
-    /// Methods, separated by commas [default: tilp and hsfl, asfl, fedsl with +guard]
+    /// Methods, separated by commas [default: tilp and hsfl, asfl, fedsl with +guard, but for `late`
+    /// and `hidden`]
     #[arg(long, value_delimiter = ',')]
     pub methods: Vec<String>,
 }
@@ -177,10 +180,10 @@ pub struct Sweep {
 /// `tilp report`.
 #[derive(Args)]
 pub struct Report {
-    /// Folders of one study or its shards
+    /// Folders of studies or of shards of them
     #[arg(value_name = "DIR", required = true)]
     pub folders: Vec<PathBuf>,
-    /// Folder for what is made [default: the first DIR]
+    /// Folder for what is made [default: the first DIR, of a single study]
     #[arg(long)]
     pub out: Option<PathBuf>,
 }

@@ -2,25 +2,35 @@
 
 use std::path::{Path, PathBuf};
 
-use tilp::experiment::study::{StudyFolder, Table};
+use tilp::experiment::study::{Report, StudyFolder, by_study};
 use tilp::record::write_beside;
 
-use crate::arguments::Report;
+use crate::arguments::Report as Arguments;
 use crate::failure::Failure;
 use crate::output;
 
-/// Makes tables, figures and a page of a study out of the folders that hold it.
-pub fn report(arguments: Report) -> Result<(), Failure> {
+/// Makes tables, figures and a page of studies out of the folders that hold them.
+pub fn report(arguments: Arguments) -> Result<(), Failure> {
     let open = |path: &PathBuf| StudyFolder::open(path).map_err(Failure::input);
     let folders: Vec<StudyFolder> = arguments.folders.iter().map(open).collect::<Result<_, _>>()?;
+    if arguments.out.is_none() && by_study(&folders).len() > 1 {
+        let line = "--out is missing, expected a folder for the report of several studies";
+        return Err(Failure::input(line));
+    }
     let out = arguments.out.as_deref().unwrap_or(&arguments.folders[0]);
-    let table = write(&folders, out)?;
-    output::print(&format!("{}\nresults in {}", table.markdown(), out.display()))
+    output::print(&write(&folders, out)?)
 }
 
-/// Writes the files of a report and gives its table.
-pub fn write(folders: &[StudyFolder], out: &Path) -> Result<Table, Failure> {
-    let (table, files) = tilp::experiment::study::report(folders).map_err(Failure::input)?;
-    write_beside(out, &files).map_err(Failure::failed)?;
-    Ok(table)
+/// Writes the files of a report and gives its tables and where it lies.
+pub fn write(folders: &[StudyFolder], out: &Path) -> Result<String, Failure> {
+    let report = Report::of(folders).map_err(Failure::input)?;
+    write_beside(out, &report.files()).map_err(Failure::failed)?;
+    let tables = report.sections.iter().map(|section| {
+        let title = match report.sections.len() {
+            1 => String::new(),
+            _ => format!("{}\n\n", section.name),
+        };
+        format!("{title}{}\n", section.table.markdown())
+    });
+    Ok(format!("{}results in {}", tables.collect::<String>(), out.display()))
 }

@@ -82,8 +82,7 @@ fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
 fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Result<String, Failure> {
     let place = out.display();
     if shard == Shard::WHOLE {
-        let table = write(std::slice::from_ref(folder), out)?;
-        return Ok(format!("{}\nresults in {place}", table.markdown()));
+        return write(std::slice::from_ref(folder), out);
     }
     let Shard { index, count } = shard;
     let Tally { done, failed, .. } = tally;

@@ -23,8 +23,20 @@ const STUDY: [&str; 9] = [
     "--quiet",
 ];
 
-fn tables(folder: &Path) -> [String; 3] {
-    ["runs.csv", "table.csv", "table.md"].map(|name| fs::read_to_string(folder.join(name)).unwrap())
+fn tables(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let is_file = |entry: &fs::DirEntry| entry.file_type().unwrap().is_file();
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap).filter(is_file);
+    let read = |entry: fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+    };
+    // What was asked is no result, and stands only where runs are.
+    let asked = ["study.json", "scenario.toml"];
+    let mut files: Vec<_> =
+        entries.map(read).filter(|(name, _)| !asked.contains(&name.as_str())).collect();
+    files.sort();
+    assert!(files.iter().any(|(name, _)| name == "report.html"));
+    assert!(files.iter().any(|(name, _)| name == "convergence.png"));
+    files
 }
 
 fn prints(folder: &Path) -> Vec<String> {
@@ -76,7 +88,7 @@ fn a_study_that_is_killed_again_and_again_loses_nothing() {
 #[test]
 fn bad_studies_are_one_line_and_exit_code_2() {
     let scratch = Scratch::new("study-bad");
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["compare", "tiny", "--methods", "magic"], "magic"),
         (&["compare", "tiny", "--seeds", "3..1"], "seeds are `3..1`"),
         (&["compare", "tiny", "--seeds", "1,1"], "seeds are `1,1`"),
@@ -85,6 +97,7 @@ fn bad_studies_are_one_line_and_exit_code_2() {
         (&["sweep", "colour", "tiny"], "axis is `colour`"),
         (&["sweep", "mass", "tiny", "--values", "-1"], "mass is `-1`"),
         (&["report", "nothing"], "no `study.json`"),
+        (&["sweep", "late", "tiny", "--values", "never"], "late is `never`"),
     ];
     for (arguments, expected) in cases {
         let line = refused(&scratch, arguments);
@@ -100,5 +113,13 @@ fn a_folder_of_another_study_is_left_alone() {
     let before = tables(&scratch.path().join("s"));
     let line = refused(&scratch, &[&study[..], &["--seeds", "1", "--out", "s"]].concat());
     assert!(line.contains("holds another study"), "{line}");
+    assert_eq!(tables(&scratch.path().join("s")), before);
+    // Two studies make one report, in a folder of its own.
+    succeed(scratch.path(), &[&study[..], &["--seeds", "1", "--out", "t"]].concat());
+    assert!(refused(&scratch, &["report", "s", "t"]).contains("--out is missing"));
+    succeed(scratch.path(), &["report", "s", "t", "--out", "both"]);
+    let page = fs::read_to_string(scratch.path().join("both/report.html")).unwrap();
+    assert!(page.contains("href=\"compare-tiny-2/runs.csv\""));
+    assert!(scratch.path().join("both/compare-tiny-2/runs.csv").exists());
     assert_eq!(tables(&scratch.path().join("s")), before);
 }

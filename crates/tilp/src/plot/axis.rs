@@ -18,12 +18,20 @@ pub struct Axis {
     pub scale: Scale,
     /// From where to where; from the data if not given.
     pub range: Option<(f64, f64)>,
+    /// What stands at 1, 2, 3 and so on; numbers if nothing is given.
+    pub names: Vec<String>,
 }
 
 impl Axis {
     /// An axis whose range follows the data.
     pub fn new(label: &str, scale: Scale) -> Self {
-        Self { label: label.into(), scale, range: None }
+        Self { label: label.into(), scale, range: None, names: Vec::new() }
+    }
+
+    /// An axis of things that have names: the first stands at 1.
+    pub fn of_names(label: &str, names: Vec<String>) -> Self {
+        let range = Some((0.5, names.len() as f64 + 0.5));
+        Self { label: label.into(), scale: Scale::Linear, range, names }
     }
 
     /// The same with a range.
@@ -44,7 +52,12 @@ impl Axis {
         });
         let range = self.range.or(found.map(|(low, high)| self.padded(low, high)));
         let (low, high) = range.unwrap_or((1.0, 10.0));
-        Layout { scale: self.scale, low: place(self.scale, low), high: place(self.scale, high) }
+        Layout {
+            scale: self.scale,
+            low: place(self.scale, low),
+            high: place(self.scale, high),
+            names: self.names.clone(),
+        }
     }
 
     /// A little room on both sides, and some where all values are one.
@@ -72,12 +85,13 @@ fn place(scale: Scale, value: f64) -> f64 {
 }
 
 /// An axis with its range.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Layout {
     scale: Scale,
     /// In logarithms on a logarithmic axis.
     low: f64,
     high: f64,
+    names: Vec<String>,
 }
 
 impl Layout {
@@ -89,33 +103,22 @@ impl Layout {
 
     /// Values with a tick, and their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+        if !self.names.is_empty() {
+            let named = |(at, name): (usize, &String)| (at as f64 + 1.0, name.clone());
+            return self.names.iter().enumerate().map(named).collect();
+        }
         match self.scale {
-            Scale::Linear => self.linear_ticks(),
-            Scale::Log => self.log_ticks(),
+            Scale::Linear => linear_ticks(self.low, self.high),
+            Scale::Log => {
+                let ticks = self.log_ticks();
+                // Within a narrow range there may be no round ratio.
+                let ends = [self.low, self.high].map(|end| 10f64.powf(end));
+                if ticks.len() < 3 && ends[1] < 2.0 * ends[0] {
+                    return linear_ticks(ends[0], ends[1]);
+                }
+                ticks
+            }
         }
-    }
-
-    fn linear_ticks(&self) -> Vec<(f64, String)> {
-        let span = self.high - self.low;
-        if !span.is_finite() || span <= 0.0 {
-            return Vec::new();
-        }
-        let rough = span / 5.0;
-        let decade = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|s| *s >= rough);
-        let step = step.unwrap_or(10.0 * decade);
-        let first = (self.low / step - 1e-9).ceil();
-        let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
-        let label = |value: f64| match value.abs() >= 1e6 {
-            true => format!("{value:.0e}"),
-            false => format!("{value:.digits$}"),
-        };
-        (0..12)
-            // Adding zero makes a negative zero a plain one.
-            .map(|i| (first + f64::from(i)) * step + 0.0)
-            .take_while(|value| *value <= self.high + 1e-9 * span)
-            .map(|value| (value, label(value)))
-            .collect()
     }
 
     fn log_ticks(&self) -> Vec<(f64, String)> {
@@ -137,6 +140,29 @@ impl Layout {
             .map(|value| (value, log_label(value)))
             .collect()
     }
+}
+
+fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
+    let span = high - low;
+    if !span.is_finite() || span <= 0.0 {
+        return Vec::new();
+    }
+    let rough = span / 5.0;
+    let decade = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|s| *s >= rough);
+    let step = step.unwrap_or(10.0 * decade);
+    let first = (low / step - 1e-9).ceil();
+    let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
+    let label = |value: f64| match value.abs() >= 1e6 {
+        true => format!("{value:.0e}"),
+        false => format!("{value:.digits$}"),
+    };
+    (0..12)
+        // Adding zero makes a negative zero a plain one.
+        .map(|i| (first + f64::from(i)) * step + 0.0)
+        .take_while(|value| *value <= high + 1e-9 * span)
+        .map(|value| (value, label(value)))
+        .collect()
 }
 
 /// Plain where that is short, a power of ten elsewhere.
@@ -165,6 +191,15 @@ mod tests {
         assert_eq!(labels(Scale::Log, 0.01, 100.0), ["0.01", "0.1", "1", "10", "100"]);
         assert_eq!(labels(Scale::Log, 0.9, 21.0), ["1", "2", "5", "10", "20"]);
         assert_eq!(labels(Scale::Log, 1e-6, 1e6).len(), 7);
+        assert_eq!(labels(Scale::Log, 5.1, 5.9), ["5.2", "5.4", "5.6", "5.8"]);
+    }
+
+    #[test]
+    fn things_with_names_stand_side_by_side() {
+        let axis = Axis::of_names("", vec!["drop".into(), "wait".into()]);
+        let layout = axis.laid_out(std::iter::empty());
+        assert_eq!(layout.ticks(), [(1.0, "drop".to_owned()), (2.0, "wait".to_owned())]);
+        assert_eq!((layout.share(1.0), layout.share(2.0)), (0.25, 0.75));
     }
 
     #[test]

@@ -20,6 +20,19 @@ const LETTER: f64 = 7.0;
 impl Figure {
     /// The figure as the text of an SVG file.
     pub fn to_svg(&self) -> String {
+        self.svg(&format!(
+            "{}@media (prefers-color-scheme: dark){{\n{}}}\n",
+            LIGHT.css(),
+            DARK.css()
+        ))
+    }
+
+    /// The same on a light ground only, for those who do not ask the reader.
+    pub(super) fn to_light_svg(&self) -> String {
+        self.svg(&LIGHT.css())
+    }
+
+    fn svg(&self, colours: &str) -> String {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns);
         let width = columns as f64 * self.panel.width + 2.0 * MARGIN;
@@ -32,7 +45,7 @@ impl Figure {
              width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
              <title>{title}</title>\n<style>\n{}</style>\n\
              <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
-            style()
+            style(colours)
         );
         let _ = writeln!(svg, "<text class=\"title\" x=\"{MARGIN}\" y=\"26\">{title}</text>");
         svg += &legend;
@@ -73,22 +86,36 @@ impl Figure {
     }
 }
 
-/// The colours, once for a light ground and once for a dark one. Everything is said of the
-/// figure's own class: a page that holds the figure keeps its own looks.
-fn style() -> String {
-    let ground =
-        |ground: &str, text: &str, grid: &str, pick: fn(&(Colour, &str, &str)) -> String| {
-            let mut css = format!(
-                ".tilp-figure .ground{{fill:{ground}}}\n.tilp-figure text{{fill:{text}}}\n\
+/// Colours on one ground.
+struct Ground {
+    ground: &'static str,
+    text: &'static str,
+    grid: &'static str,
+    look: fn(&(Colour, &'static str, &'static str)) -> &'static str,
+}
+
+const LIGHT: Ground =
+    Ground { ground: "#ffffff", text: "#24292f", grid: "#e4e8ec", look: |look| look.1 };
+const DARK: Ground =
+    Ground { ground: "#0d1117", text: "#d7dde3", grid: "#262c34", look: |look| look.2 };
+
+impl Ground {
+    fn css(&self) -> String {
+        let Self { ground, text, grid, look } = self;
+        let mut css = format!(
+            ".tilp-figure .ground{{fill:{ground}}}\n.tilp-figure text{{fill:{text}}}\n\
              .tilp-figure .grid{{stroke:{grid}}}\n.tilp-figure .frame{{stroke:{text}}}\n"
-            );
-            for look in &Colour::LOOKS {
-                let _ = writeln!(css, ".tilp-figure .c{}{{color:{}}}", look.0.class(), pick(look));
-            }
-            css
-        };
-    let light = ground("#ffffff", "#24292f", "#e4e8ec", |look| look.1.to_owned());
-    let dark = ground("#0d1117", "#d7dde3", "#262c34", |look| look.2.to_owned());
+        );
+        for one in &Colour::LOOKS {
+            let _ = writeln!(css, ".tilp-figure .c{}{{color:{}}}", one.0.class(), look(one));
+        }
+        css
+    }
+}
+
+/// Shapes and letters, and the colours that are given. Everything is said of the figure's own class:
+/// a page that holds the figure keeps its own looks.
+fn style(colours: &str) -> String {
     format!(
         ".tilp-figure text{{font-family:system-ui,'DejaVu Sans',sans-serif;font-size:12px}}\n\
          .tilp-figure .title{{font-size:15px;font-weight:600}}\n\
@@ -102,7 +129,7 @@ fn style() -> String {
          stroke-linejoin:round}}\n\
          .tilp-figure .dashes{{stroke-dasharray:6 4}}\n\
          .tilp-figure .band{{fill:currentColor;fill-opacity:.2;stroke:none}}\n\
-         {light}@media (prefers-color-scheme: dark){{\n{dark}}}\n"
+         {colours}"
     )
 }
 

@@ -1,10 +1,11 @@
-//! Figures as SVG: panels with axes, points, lines and bands, one legend above them.
+//! Figures as SVG and PNG: panels with axes, points, lines and bands, one legend above them.
 //!
-//! A figure is plain data; [`Figure::to_svg`] draws it. Colours can be told apart by colour-blind
+//! A figure is plain data; [`Figure::to_svg`] and [`Figure::to_png`] draw it. Colours can be told apart by colour-blind
 //! readers, and follow the reader's preference for light or dark. Knows nothing of what it shows.
 
 mod axis;
 mod draw;
+mod png;
 
 pub use axis::{Axis, Scale};
 
@@ -142,6 +143,20 @@ mod tests {
         assert_eq!(svg.matches(">power, W</text>").count(), 3);
         assert_eq!(svg.matches(">seen</text>").count(), 1);
         assert!(svg.contains("prefers-color-scheme: dark"));
+    }
+
+    #[test]
+    fn a_picture_has_the_size_and_the_colours_of_the_figure_and_letters_too() {
+        let one = figure("t", vec![(0.0, 1.0), (1.0, 100.0)]);
+        let read = |one: &Figure| resvg::tiny_skia::Pixmap::decode_png(&one.to_png()).unwrap();
+        let picture = read(&one);
+        // Two columns of 300 and two rows of 200 with title, legend and margins, twice as dense.
+        assert_eq!((picture.width(), picture.height()), (1240, 940));
+        let blue = |pixel: &resvg::tiny_skia::PremultipliedColorU8| {
+            i32::from(pixel.blue()) - i32::from(pixel.red()) > 50
+        };
+        assert!(picture.pixels().iter().any(blue));
+        assert_ne!(picture.data(), read(&Figure { title: "u".into(), ..one }).data());
     }
 
     #[test]

@@ -218,9 +218,12 @@ impl RunFolder {
 
 /// Writes what was made of a run (figures, tables) into a folder of its own, each file whole or
 /// not at all; files of these names that are there are replaced.
-pub fn write_beside(folder: &Path, files: &[(String, String)]) -> Result<(), RecordError> {
+pub fn write_beside(
+    folder: &Path,
+    files: &[(String, impl AsRef<[u8]>)],
+) -> Result<(), RecordError> {
     fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;
-    files.iter().try_for_each(|(name, text)| write_atomic(folder, name, text.as_bytes()))
+    files.iter().try_for_each(|(name, bytes)| write_atomic(folder, name, bytes.as_ref()))
 }
 
 /// Writes one file of a folder: aside, down to the disk, then in place. A kill at any moment

@@ -34,5 +34,5 @@ pub use metrics::{
 };
 pub use parquet_file::{terminals_from_parquet, terminals_to_parquet};
 pub use rows::{CalibrationRow, RoundRow, TerminalRow};
-pub use summary::{AtThresholds, Evaluation, Summary};
+pub use summary::{AtThresholds, Evaluation, Summary, n_far};
 pub use tfevents::scalar_events;

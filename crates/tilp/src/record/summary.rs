@@ -153,11 +153,15 @@ fn first_round(history: &History) -> impl Iterator<Item = &TerminalRow> {
     history.terminals.iter().take_while(move |row| Some(row.round) == first)
 }
 
+/// Terminals in the far third, those with the lowest gain.
+pub fn n_far(n_terminals: usize) -> usize {
+    n_terminals.div_ceil(3)
+}
+
 fn success_far(history: &History, finals: &[SuccessCount]) -> Option<f64> {
     let mut by_gain: Vec<_> = first_round(history).zip(finals).collect();
     by_gain.sort_by(|a, b| a.0.gain_db.total_cmp(&b.0.gain_db));
-    let n_far = by_gain.len().div_ceil(3);
-    success_rate(by_gain[..n_far].iter().map(|(_, count)| **count))
+    success_rate(by_gain[..n_far(by_gain.len())].iter().map(|(_, count)| **count))
 }
 
 fn success_by_task(history: &History, evaluation: &Evaluation) -> BTreeMap<String, Option<f64>> {

@@ -77,6 +77,11 @@ impl Scenario {
         self.raw.cell.n_terminals
     }
 
+    /// Final episodes of each terminal.
+    pub fn final_episodes(&self) -> usize {
+        self.raw.evaluation.final_episodes
+    }
+
     /// Admissible cuts, shallowest first.
     pub fn cuts(&self) -> &[usize] {
         &self.raw.model.cuts

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Job, Plan, Subject};
+use super::{Episodes, Job, Plan, Subject};
 use crate::experiment::RunError;
 use crate::record::{RecordError, RunFolder, Summary, write_beside};
 use crate::scenario::{Scenario, ScenarioError};
@@ -46,6 +46,8 @@ pub struct RunResult {
     pub outcome: Outcome,
     /// Its folder below that of the study.
     pub folder: PathBuf,
+    /// How many final episodes it has.
+    pub episodes: Episodes,
 }
 
 /// Why a study cannot be read or written.
@@ -71,14 +73,6 @@ pub enum StudyError {
     Absent {
         /// The folder.
         path: PathBuf,
-    },
-    /// Folders do not belong together.
-    #[error("{path}: another study than in {first}, expected shards of one study")]
-    Apart {
-        /// The folder.
-        path: PathBuf,
-        /// The folder it was to be merged with.
-        first: PathBuf,
     },
 }
 
@@ -217,20 +211,26 @@ fn begun(path: &Path, job: &Job) -> Result<Option<RunFolder>, RecordError> {
     Err(RecordError::Malformed { path: folder.path().join("manifest.json"), reason })
 }
 
-/// The runs of one study out of one or more folders that hold shards of it. A run that is complete
-/// in any of them is complete.
-pub fn merged(folders: &[StudyFolder]) -> Result<Vec<RunResult>, StudyError> {
-    let Some((first, others)) = folders.split_first() else { return Ok(Vec::new()) };
+/// Folders that hold shards of the same study put together, in the order in which they came.
+pub fn by_study(folders: &[StudyFolder]) -> Vec<Vec<&StudyFolder>> {
     let scenario = |folder: &StudyFolder| fs::read(folder.path.join(SCENARIO)).ok();
-    for other in others {
-        if other.plan != first.plan || scenario(other) != scenario(first) {
-            let (path, first) = (other.path.clone(), first.path.clone());
-            return Err(StudyError::Apart { path, first });
+    let same = |a: &StudyFolder, b: &StudyFolder| a.plan == b.plan && scenario(a) == scenario(b);
+    let mut studies: Vec<Vec<&StudyFolder>> = Vec::new();
+    for folder in folders {
+        match studies.iter_mut().find(|study| same(study[0], folder)) {
+            Some(study) => study.push(folder),
+            None => studies.push(vec![folder]),
         }
     }
+    studies
+}
+
+/// The runs of one study out of the folders that hold shards of it. A run that is complete in any of
+/// them is complete.
+pub fn merged(shards: &[&StudyFolder]) -> Result<Vec<RunResult>, StudyError> {
     let result = |job: &Job| {
         let mut outcome = Outcome::Missing;
-        for folder in folders {
+        for folder in shards {
             let found = folder.outcome(job)?;
             let better = match &outcome {
                 Outcome::Done(_) => false,
@@ -246,7 +246,8 @@ pub fn merged(folders: &[StudyFolder]) -> Result<Vec<RunResult>, StudyError> {
             seed: job.seed,
             outcome,
             folder: job.folder(),
+            episodes: job.episodes(),
         })
     };
-    first.jobs.iter().map(result).collect()
+    shards.first().map_or(Ok(Vec::new()), |first| first.jobs.iter().map(result).collect())
 }

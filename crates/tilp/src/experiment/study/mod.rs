@@ -13,13 +13,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::n_far;
 use crate::scenario::{Method, Scenario, ScenarioError, method};
 
 pub use execute::{Event, Executor, Host, Tally};
-pub use folder::{Outcome, RunResult, StudyError, StudyFolder, merged};
-pub use questions::{Axis, Question, ablations, comparison, sweep};
-pub use report::report;
-pub use table::{METRICS, Metric, Pairing, Row, Table};
+pub use folder::{Outcome, RunResult, StudyError, StudyFolder, by_study, merged};
+pub use questions::{Axis, GROUPS, Question, ablations, comparison, sweep};
+pub use report::{Report, Section};
+pub use table::{Episodes, METRICS, Metric, Pairing, Row, Table};
 
 /// What a study asks, as `study.json` has it: enough to know all its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,6 +99,12 @@ impl Job {
         let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
         let point: String = self.subject.point.chars().map(plain).collect();
         PathBuf::from("runs").join(point).join(format!("{}-{}", self.subject.method, self.seed))
+    }
+
+    /// How many final episodes it has.
+    pub fn episodes(&self) -> Episodes {
+        let (n, each) = (self.scenario.n_terminals(), self.scenario.final_episodes());
+        Episodes { all: (n * each) as u64, far: (n_far(n) * each) as u64 }
     }
 }
 

@@ -14,22 +14,29 @@ pub struct Question {
     pub seeds: Vec<u64>,
 }
 
-/// The nine methods with guard, and the reference rows.
-const MAIN: [&str; 13] = [
-    "tilp",
-    "fedavg+guard",
-    "splitnn+guard",
-    "splitfed+guard",
-    "adaptsfl+guard",
-    "ga-sfl+guard",
-    "hsfl+guard",
-    "asfl+guard",
-    "fedsl+guard",
-    "random",
-    "greedy",
-    "deficit",
-    "oracle",
-];
+/// The eight published methods.
+const EIGHT: [&str; 8] =
+    ["fedavg", "splitnn", "splitfed", "adaptsfl", "ga-sfl", "hsfl", "asfl", "fedsl"];
+
+/// Names that stand for several methods: the rows of the main table, the eight as they were published,
+/// and the eight with guard and fixed compressions.
+pub const GROUPS: [&str; 3] = ["main", "published", "compressed"];
+
+/// The methods that a name stands for.
+fn group(name: &str) -> Vec<String> {
+    let eight = |suffix: &str| EIGHT.map(|method| format!("{method}{suffix}"));
+    match name {
+        "main" => {
+            let mut rows = owned(&["tilp"]);
+            rows.extend(eight("+guard"));
+            rows.extend(owned(&["random", "greedy", "deficit", "oracle"]));
+            rows
+        }
+        "published" => eight("").to_vec(),
+        "compressed" => ["+guard+q0.75", "+guard+q0.9"].iter().flat_map(|one| eight(one)).collect(),
+        _ => vec![name.to_owned()],
+    }
+}
 
 /// Those of the paper's figures.
 const SHOWN: [&str; 4] = ["tilp", "hsfl+guard", "asfl+guard", "fedsl+guard"];
@@ -57,8 +64,16 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
+/// The methods that are named, each once, or the usual ones.
 fn or_else(named: &[String], usual: &[&str]) -> Vec<String> {
-    if named.is_empty() { owned(usual) } else { named.to_vec() }
+    let named = if named.is_empty() { owned(usual) } else { named.to_vec() };
+    let mut methods: Vec<String> = Vec::new();
+    for method in named.iter().flat_map(|name| group(name)) {
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    methods
 }
 
 /// The row that the others are compared with: TiLP, or without it the first.
@@ -88,7 +103,7 @@ fn plan(question: &str, asked: &Question, points: Vec<PlannedPoint>) -> Plan {
 
 /// Table II: methods against each other.
 pub fn comparison(asked: &Question) -> Plan {
-    let methods = or_else(&asked.methods, &MAIN);
+    let methods = or_else(&asked.methods, &["main"]);
     let point =
         PlannedPoint { label: asked.scenario.name().to_owned(), overrides: Vec::new(), methods };
     plan("compare", asked, vec![point])
@@ -121,17 +136,26 @@ pub enum Axis {
     Mass,
     /// The band in megahertz.
     Bandwidth,
+    /// What becomes of a terminal that misses the deadline.
+    Late,
+    /// Which payload is billed.
+    Payload,
+    /// How far the true hardware and noise may be off the data sheet, as a factor.
+    Hidden,
 }
 
 impl Axis {
     /// All, with the names that are typed.
-    pub const ALL: [(&str, Self); 6] = [
+    pub const ALL: [(&str, Self); 9] = [
         ("retention", Self::Retention),
         ("split", Self::Split),
         ("terminals", Self::Terminals),
         ("snr", Self::Snr),
         ("mass", Self::Mass),
         ("bandwidth", Self::Bandwidth),
+        ("late", Self::Late),
+        ("payload", Self::Payload),
+        ("hidden", Self::Hidden),
     ];
 
     /// The axis of a name.
@@ -155,10 +179,13 @@ impl Axis {
             Self::Snr => "shift of the SNR in dB",
             Self::Mass => "added mass in kg",
             Self::Bandwidth => "band in MHz",
+            Self::Late => "who is late",
+            Self::Payload => "billed payload",
+            Self::Hidden => "largest hidden factor",
         }
     }
 
-    /// The values of the paper's figures.
+    /// The values of the figures.
     pub fn usual(self) -> &'static [&'static str] {
         match self {
             Self::Retention => &["0.1", "0.3", "0.5", "0.7", "1"],
@@ -167,6 +194,19 @@ impl Axis {
             Self::Snr => &["-10", "-5", "0", "5"],
             Self::Mass => &["0", "0.1", "0.2", "0.4"],
             Self::Bandwidth => &["5", "10", "20", "50", "100"],
+            Self::Late => &["drop", "wait"],
+            Self::Payload => &["encoded", "nominal"],
+            Self::Hidden => &["1", "1.3", "2", "3"],
+        }
+    }
+
+    /// The methods of the figures. Who is late matters without the guard; against a twin that starts
+    /// badly wrong stands a rule that uses none.
+    fn shown(self) -> &'static [&'static str] {
+        match self {
+            Self::Late => &["tilp", "hsfl", "asfl", "fedsl"],
+            Self::Hidden => &["tilp", "hsfl+guard", "asfl+guard", "deficit"],
+            _ => &SHOWN,
         }
     }
 
@@ -177,6 +217,15 @@ impl Axis {
         };
         let number: f64 = value.parse().map_err(|_| range())?;
         if (low..=high).contains(&number) { Ok(number) } else { Err(range()) }
+    }
+
+    /// One of the usual values, as a string of TOML.
+    fn word(self, value: &str) -> Result<String, String> {
+        let expected = self.usual();
+        if expected.contains(&value) {
+            return Ok(format!("\"{value}\""));
+        }
+        Err(format!("{} is `{value}`, expected {}", self.name(), expected.join(" or ")))
     }
 
     /// Overrides and methods at a value.
@@ -229,15 +278,22 @@ impl Axis {
             Self::Bandwidth => {
                 format!("limits.bandwidth_hz={}", 1e6 * self.number(value, 1e-3, 1e6)?)
             }
+            Self::Late => format!("limits.late={}", self.word(value)?),
+            Self::Payload => format!("learning.payload={}", self.word(value)?),
+            Self::Hidden => {
+                let factor = self.number(value, 1.0, 10.0)?;
+                set.push(format!("cell.hidden_noise_figure_db={}", 10.0 * factor.log10()));
+                format!("hardware.hidden_share={}", factor - 1.0)
+            }
         };
         set.push(main);
         Ok(PlannedPoint { label: value.to_owned(), overrides: set, methods })
     }
 }
 
-/// A figure: the methods of the paper's figures along an axis; no value means the paper's.
+/// A figure: the methods of the paper's figures along an axis; no value means the usual ones.
 pub fn sweep(axis: Axis, values: &[String], asked: &Question) -> Result<Plan, String> {
-    let methods = or_else(&asked.methods, &SHOWN);
+    let methods = or_else(&asked.methods, axis.shown());
     let values = if values.is_empty() { owned(axis.usual()) } else { values.to_vec() };
     let points: Result<Vec<_>, _> =
         values.iter().map(|value| axis.point(value, &asked.scenario, &methods)).collect();

@@ -1,7 +1,8 @@
 //! The tables of a study.
 
 use super::{Outcome, Plan, RunResult, Subject};
-use crate::record::Summary;
+use crate::record::{Summary, wilson_95};
+use crate::round::SuccessCount;
 use crate::statistics::{Estimate, bootstrap_mean, effect_size, sign_flip};
 
 /// What of a summary stands in tables, under the name it has in files.
@@ -12,6 +13,17 @@ pub struct Metric {
     pub more_is_better: Option<bool>,
     /// Its value; none where it was not reached or not measured.
     pub value: fn(&Summary) -> Option<f64>,
+    /// Of how many episodes it is the share that succeeded, if it is one.
+    pub episodes: Option<fn(&Episodes) -> u64>,
+}
+
+/// How many final episodes a run has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Episodes {
+    /// Of all terminals.
+    pub all: u64,
+    /// Of the far third.
+    pub far: u64,
 }
 
 impl Metric {
@@ -26,13 +38,21 @@ const fn metric(
     more_is_better: Option<bool>,
     value: fn(&Summary) -> Option<f64>,
 ) -> Metric {
-    Metric { name, more_is_better, value }
+    Metric { name, more_is_better, value, episodes: None }
+}
+
+const fn success(
+    name: &'static str,
+    value: fn(&Summary) -> Option<f64>,
+    episodes: fn(&Episodes) -> u64,
+) -> Metric {
+    Metric { name, more_is_better: Some(true), value, episodes: Some(episodes) }
 }
 
 /// All metrics, in the order of the tables.
 pub const METRICS: [Metric; 26] = [
-    metric("success_final", Some(true), |run| run.success_final),
-    metric("success_far", Some(true), |run| run.success_far),
+    success("success_final", |run| run.success_final, |of| of.all),
+    success("success_far", |run| run.success_far, |of| of.far),
     metric("success_worst_task", Some(true), |run| run.success_worst_task),
     metric("rta_0.6", Some(false), |run| run.rta.at_60.map(|round| round as f64)),
     metric("rta_0.7", Some(false), |run| run.rta.at_70.map(|round| round as f64)),
@@ -70,6 +90,8 @@ pub struct Row {
     pub failed: Vec<(u64, String)>,
     /// Seeds of those that are not there.
     pub missing: Vec<u64>,
+    /// Final episodes of each run.
+    pub episodes: Episodes,
 }
 
 /// A row against the reference, over the seeds that both have: reference less row.
@@ -101,11 +123,20 @@ impl Row {
         self.runs.iter().filter_map(value).collect()
     }
 
-    /// The mean over seeds; none unless every complete run has a value. A mean over those runs only
-    /// that reached a threshold would make a method look better for failing.
+    /// The mean over seeds with its interval: Wilson's on the episodes of all seeds for a success, the
+    /// bootstrap over seeds for the rest. None unless every complete run has a value: a mean over
+    /// those runs only that reached a threshold would make a method look better for failing.
     pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         let values: Vec<f64> = self.values(metric).into_iter().map(|(_, value)| value).collect();
-        if values.len() < self.runs.len() { None } else { bootstrap_mean(&values) }
+        if values.len() < self.runs.len() {
+            return None;
+        }
+        let estimate = bootstrap_mean(&values)?;
+        let Some(of) = metric.episodes else { return Some(estimate) };
+        let episodes = of(&self.episodes) * values.len() as u64;
+        let successes = (estimate.mean * episodes as f64).round() as u64;
+        let interval = wilson_95(SuccessCount { successes, episodes });
+        Some(Estimate { mean: estimate.mean, interval })
     }
 
     /// The mean as text, or in how many runs there was a value.
@@ -140,14 +171,16 @@ impl Table {
     pub fn new(plan: &Plan, results: &[RunResult]) -> Self {
         let row = |subject: Subject| {
             let (mut runs, mut failed, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+            let mut episodes = Episodes::default();
             for result in results.iter().filter(|result| result.subject == subject) {
+                episodes = result.episodes;
                 match &result.outcome {
                     Outcome::Done(summary) => runs.push((result.seed, (**summary).clone())),
                     Outcome::Failed(reason) => failed.push((result.seed, reason.clone())),
                     Outcome::Missing => missing.push(result.seed),
                 }
             }
-            Row { subject, runs, failed, missing }
+            Row { subject, runs, failed, missing, episodes }
         };
         let rows: Vec<Row> = plan.subjects().into_iter().map(row).collect();
         let reference = rows.iter().position(|row| row.subject == plan.reference).unwrap_or(0);
@@ -212,6 +245,7 @@ impl Table {
             "mean",
             "low",
             "high",
+            "interval",
             "pairs",
             "difference",
             "difference_low",
@@ -227,6 +261,8 @@ impl Table {
                 let mut line = vec![point.clone(), method.clone(), metric.name.to_owned()];
                 line.extend([row.runs.len(), row.values(metric).len()].map(|n| n.to_string()));
                 line.extend(numbers(row.estimate(metric)));
+                let kind = if metric.episodes.is_some() { "wilson" } else { "bootstrap" };
+                line.push(kind.to_owned());
                 line.push(pairing.map_or(0, |one| one.pairs).to_string());
                 line.extend(numbers(pairing.map(|one| one.difference)));
                 line.push(text(pairing.and_then(|one| one.effect)));

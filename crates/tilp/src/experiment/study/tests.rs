@@ -112,7 +112,9 @@ fn study(path: &Path) -> StudyFolder {
 }
 
 fn tables(folders: &[StudyFolder]) -> [String; 3] {
-    let table = Table::new(&folders[0].plan, &merged(folders).unwrap());
+    let studies = by_study(folders);
+    assert_eq!(studies.len(), 1);
+    let table = Table::new(&folders[0].plan, &merged(&studies[0]).unwrap());
     [table.runs_csv(), table.table_csv(), table.markdown()]
 }
 
@@ -198,7 +200,7 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     broken.jobs[1].method = NOT_A_NUMBER;
     let tally = executor().execute(&broken, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally, Tally { done: 2, failed: 2, left: 0 });
-    let results = merged(std::slice::from_ref(&broken)).unwrap();
+    let results = merged(&[&broken]).unwrap();
     let reason = |index: usize| match &results[index].outcome {
         Outcome::Failed(reason) => reason.clone(),
         other => panic!("{other:?}"),
@@ -209,7 +211,7 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     assert!(table.markdown().contains("failed: random at tiny, seed 0: panicked: the method"));
     assert!(table.runs_csv().contains(",failed,"));
     let of = |results: &[RunResult]| results[2..].to_vec();
-    assert_eq!(of(&results), of(&merged(&[healthy]).unwrap()));
+    assert_eq!(of(&results), of(&merged(&[&healthy]).unwrap()));
     // Mended, it is tried again, and nothing is left of the failure.
     let mended = study(&scratch.path("broken"));
     let tally = executor().execute(&mended, Shard::WHOLE, &host).unwrap();
@@ -224,7 +226,7 @@ fn a_folder_holds_one_study() {
     let found = StudyFolder::create(first.path(), other.clone(), &scenario());
     assert!(matches!(found, Err(StudyError::Other { .. })));
     let second = StudyFolder::create(&scratch.path("b"), other, &scenario()).unwrap();
-    assert!(matches!(merged(&[first, second]), Err(StudyError::Apart { .. })));
+    assert_eq!(by_study(&[first, second]).len(), 2, "what is asked differs");
     fs::create_dir_all(scratch.path("c")).unwrap();
     fs::write(scratch.path("c").join("mine"), "").unwrap();
     let plan = comparison(&question(&["random"], &[0]));
@@ -279,6 +281,11 @@ fn a_sweep_changes_what_it_says() {
     let plan = values(Axis::Split, &["deep", "any"]).unwrap();
     assert_eq!(plan.points[0].overrides, ["methods.cut=6", "model.cuts=[6]"]);
     assert_eq!(plan.points[1].overrides, ["model.cuts=[2, 3, 4, 5, 6]"]);
+    let plan = values(Axis::Hidden, &["3"]).unwrap();
+    assert_eq!(plan.points[0].overrides[1], "hardware.hidden_share=2");
+    let plan = values(Axis::Late, &["wait"]).unwrap();
+    assert_eq!(plan.points[0].overrides, ["limits.late=\"wait\""]);
+    assert!(values(Axis::Payload, &["odd"]).unwrap_err().contains("expected encoded or nominal"));
     assert!(values(Axis::Split, &["odd"]).unwrap_err().contains("expected shallow"));
     assert!(values(Axis::Mass, &["heavy"]).unwrap_err().contains("expected a number"));
     assert!(Axis::named("colour").unwrap_err().contains("expected one of retention"));
@@ -287,7 +294,8 @@ fn a_sweep_changes_what_it_says() {
 /// A made-up result.
 fn result(method: &str, seed: u64, outcome: Outcome) -> RunResult {
     let subject = Subject { point: "tiny".into(), method: method.into() };
-    RunResult { subject, seed, outcome, folder: PathBuf::new() }
+    let episodes = Episodes { all: 400, far: 136 };
+    RunResult { subject, seed, outcome, folder: PathBuf::new(), episodes }
 }
 
 #[test]
@@ -335,28 +343,88 @@ fn made_up() -> (Plan, Table) {
     (plan, table)
 }
 
+/// A report of made-up results.
+fn made_up_report() -> Report {
+    let (plan, table) = made_up();
+    let scenario = "name = \"tiny\"".to_owned();
+    let name = "compare-tiny".to_owned();
+    Report { sections: vec![Section { name, plan, table, figures: Vec::new(), scenario }] }
+}
+
+fn file(report: &Report, wanted: &str) -> String {
+    let files = report.files();
+    let found = files.iter().find(|(name, _)| name == wanted);
+    String::from_utf8(found.unwrap_or_else(|| panic!("{wanted}")).1.clone()).unwrap()
+}
+
 #[test]
 fn the_page_has_ours_the_papers_and_what_failed_and_needs_nothing_from_elsewhere() {
-    let (plan, table) = made_up();
-    let figure = [("convergence.svg".to_owned(), "<svg></svg>".to_owned())];
-    let page = report::page::page(&plan, &table, &figure, "name = \"tiny\"");
-    assert!(page.contains("tilp ends at 75.0 [70.4, 79.6] % success over 2 seeds"), "{page}");
-    assert!(page.contains("<td class=\"best\">75.0<br><small>[70.4, 79.6]</small></td>"));
+    let page = file(&made_up_report(), "report.html");
+    // Wilson's interval of 600 of 800 episodes.
+    assert!(page.contains("tilp ends at 75.0 [71.9, 77.9] % success over 2 seeds"), "{page}");
+    assert!(page.contains("<td class=\"best\">75.0<br><small>[71.9, 77.9]</small></td>"));
     // A row with a failed run is not ranked.
-    assert!(page.contains("<td>50.0</td>"));
+    assert!(page.contains("<td>50.0<br>"));
     assert!(page.contains("seed 1: a &lt; b &amp; &quot;c&quot;"));
     assert!(page.contains("<td class=\"paper\">87.5</td>"));
-    assert!(page.contains("<svg></svg>") && page.contains("name = &quot;tiny&quot;"));
+    assert!(page.contains("name = &quot;tiny&quot;"));
     for outside in ["http:", "https:", "src=", "@import", "<script"] {
         assert!(!page.contains(outside), "{outside}");
     }
 }
 
 #[test]
+fn a_row_that_is_level_with_tilp_is_named_in_the_first_paragraph() {
+    let mut report = made_up_report();
+    assert!(!file(&report, "report.html").contains("No less success"));
+    for (_, run) in &mut report.sections[0].table.rows[1].runs {
+        run.success_final = Some(0.75);
+    }
+    assert!(file(&report, "report.html").contains("No less success in the mean: random."));
+}
+
+#[test]
+fn an_aim_is_met_where_the_whole_interval_says_so() {
+    let mut report = made_up_report();
+    let aims = |report: &Report| file(report, "aims.md");
+    let line = |text: &str, title: &str| {
+        text.lines().find(|line| line.contains(title)).unwrap_or_default().to_owned()
+    };
+    // One pair: 80 against 50 points; `random` is the strongest with 60, over two seeds.
+    let success = line(&aims(&report), "final success");
+    assert!(success.contains("asfl+guard | +30.0 points | met"), "{success}");
+    assert!(success.contains("random | +15.0 [+10.4, +19.6] points | met"), "{success}");
+    // Half of the seconds is ahead of `random`, but no tenth of the best of the eight; one of the two
+    // seeds on the other side cannot be told apart.
+    let rows = &mut report.sections[0].table.rows;
+    rows[0].runs.iter_mut().for_each(|(_, run)| run.tta_s.at_60 = Some(10.0));
+    rows[2].runs[0].1.tta_s.at_60 = Some(20.0);
+    rows[1].runs[0].1.tta_s.at_60 = Some(20.0);
+    rows[1].runs[1].1.tta_s.at_60 = Some(9.0);
+    let seconds = line(&aims(&report), "seconds to 60 %");
+    assert!(seconds.contains("asfl+guard | 0.50 times | missed"), "{seconds}");
+    assert!(seconds.contains("] times | met in the mean, not told apart"), "{seconds}");
+    // A threshold that the rival never reaches has nothing to be compared with.
+    assert!(line(&aims(&report), "seconds to 80 %").contains("none"));
+    let violations = line(&aims(&report), "without violation");
+    assert!(violations.contains("100.00 %"), "{violations}");
+}
+
+#[test]
+fn groups_of_methods_stand_for_the_rows_of_the_main_table() {
+    let plan = comparison(&question(&["main"], &[0]));
+    assert_eq!(plan, comparison(&question(&[], &[0])));
+    assert_eq!(plan.points[0].methods.len(), 13);
+    let plan = comparison(&question(&["tilp", "published", "compressed", "asfl"], &[0]));
+    assert_eq!(plan.points[0].methods.len(), 1 + 8 + 16);
+    assert!(plan.jobs(&scenario()).is_ok());
+}
+
+#[test]
 fn latex_is_escaped_and_marks_the_best() {
     let (plan, table) = made_up();
     let tex = report::latex::table(&plan, &table);
-    assert!(tex.contains("Success, \\%") && tex.contains("\\textbf{75.0 [70.4, 79.6]}"), "{tex}");
+    assert!(tex.contains("Success, \\%") && tex.contains("\\textbf{75.0 [71.9, 77.9]}"), "{tex}");
     assert_eq!(tex.matches("\\\\\n").count(), 4);
 }
 
@@ -365,21 +433,45 @@ fn a_report_of_a_finished_study_draws_its_runs() {
     let scratch = Scratch::new("report");
     let whole = study(&scratch.path("whole"));
     executor().execute(&whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
-    let (_, files) = super::report(std::slice::from_ref(&whole)).unwrap();
+    let report = Report::of(std::slice::from_ref(&whole)).unwrap();
+    let files = report.files();
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     let expected = [
+        "report.html",
         "runs.csv",
         "table.csv",
         "table.md",
         "table.tex",
-        "report.html",
         "convergence.svg",
+        "convergence.png",
         "profiles.svg",
+        "profiles.png",
     ];
     assert_eq!(names, expected);
-    let svg = &files.iter().find(|(name, _)| name == "convergence.svg").unwrap().1;
+    let svg = file(&report, "convergence.svg");
     // Two methods, in the legend and in each of six panels.
     assert_eq!(svg.matches("<path class=\"line").count(), 2 * (1 + 6), "{svg}");
-    let (_, again) = super::report(&[whole]).unwrap();
-    assert_eq!(files, again);
+    assert!(file(&report, "table.csv").contains(",wilson,"));
+    let again = Report::of(&[whole]).unwrap();
+    assert_eq!(files, again.files());
+}
+
+#[test]
+fn several_studies_share_a_page_and_have_a_folder_each() {
+    let scratch = Scratch::new("several");
+    let first = study(&scratch.path("first"));
+    let asked = question(&["random"], &[0]);
+    let second =
+        StudyFolder::create(&scratch.path("second"), comparison(&asked), &scenario()).unwrap();
+    let plan = sweep(Axis::Late, &[], &asked).unwrap();
+    let third = StudyFolder::create(&scratch.path("third"), plan, &scenario()).unwrap();
+    let report = Report::of(&[first, second, third]).unwrap();
+    let page = file(&report, "report.html");
+    for name in ["compare-tiny", "compare-tiny-2", "sweep-late-tiny"] {
+        assert!(page.contains(&format!("<section id=\"{name}\">")), "{name}");
+        assert!(page.contains(&format!("href=\"#{name}\"")), "{name}");
+        assert!(page.contains(&format!("href=\"{name}/runs.csv\"")), "{name}");
+        assert!(file(&report, &format!("{name}/runs.csv")).contains(",missing,"), "{name}");
+    }
+    assert!(file(&report, "sweep-late-tiny/sweep.svg").contains(">wait</text>"));
 }

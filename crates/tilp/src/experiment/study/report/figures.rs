@@ -168,13 +168,10 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
     let value = |index: usize| plan.points[index].label.parse::<f64>().ok();
     let is_numeric = (0..plan.points.len()).all(|index| value(index).is_some());
     let place = |index: usize| value(index).filter(|_| is_numeric).unwrap_or(index as f64 + 1.0);
-    let label = if is_numeric {
-        axis.title().to_owned()
+    let across = if is_numeric {
+        Axis::new(axis.title(), Scale::Linear)
     } else {
-        let named = |(index, point): (usize, &crate::experiment::study::PlannedPoint)| {
-            format!("{} {}", index + 1, point.label)
-        };
-        plan.points.iter().enumerate().map(named).collect::<Vec<_>>().join(", ")
+        Axis::of_names(axis.title(), plan.points.iter().map(|point| point.label.clone()).collect())
     };
     // A method goes by the same line whatever compression it was given.
     let plain = |method: &str| match method.split_once("+q") {
@@ -188,7 +185,8 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
         }
     }
     let panels = SWEPT.iter().map(|&(title, name, unit, factor, scale)| {
-        let mut panel = panel(title, &label, unit, Scale::Linear, scale);
+        let mut panel = panel(title, "", unit, Scale::Linear, scale);
+        panel.x = across.clone();
         for (method, colour) in methods.iter().zip(COLOURS) {
             let (mut line, mut band) = (Vec::new(), Vec::new());
             for (index, point) in plan.points.iter().enumerate() {

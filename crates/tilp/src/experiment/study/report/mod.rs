@@ -1,33 +1,92 @@
-//! What is made of a study: tables, figures and one page.
+//! What is made of studies: tables, figures and one page.
 
+pub(super) mod aims;
 mod figures;
 pub(super) mod latex;
 pub(super) mod page;
 mod paper;
 
-use super::{Axis, Plan, Row, StudyError, StudyFolder, Table, merged};
+use super::{Axis, Plan, Row, StudyError, StudyFolder, Table, by_study, merged};
 use crate::plot::Figure;
 use crate::record::{RoundRow, RunFolder};
 
-/// The files of a report: name and text.
-pub fn report(folders: &[StudyFolder]) -> Result<(Table, Vec<(String, String)>), StudyError> {
-    let results = merged(folders)?;
-    let plan = &folders[0].plan;
-    let table = Table::new(plan, &results);
-    let rounds = |row: &Row| rounds_of(folders, row);
-    let figures = figures_of(plan, &table, &rounds);
-    let scenario = folders[0].scenario_text()?;
-    let mut files = vec![
-        ("runs.csv".to_owned(), table.runs_csv()),
-        ("table.csv".to_owned(), table.table_csv()),
-        ("table.md".to_owned(), table.markdown()),
-        ("table.tex".to_owned(), latex::table(plan, &table)),
-    ];
-    let drawn: Vec<(String, String)> =
-        figures.iter().map(|(name, figure)| (format!("{name}.svg"), figure.to_svg())).collect();
-    files.push(("report.html".to_owned(), page::page(plan, &table, &drawn, &scenario)));
-    files.extend(drawn);
-    Ok((table, files))
+/// Studies that are shown together.
+pub struct Report {
+    /// In the order in which they were given.
+    pub sections: Vec<Section>,
+}
+
+/// One study with all that was found.
+pub struct Section {
+    /// Its name among the others: question and scenario.
+    pub name: String,
+    /// What was asked.
+    pub plan: Plan,
+    /// What came out.
+    pub table: Table,
+    /// The same in pictures, with their names.
+    pub figures: Vec<(String, Figure)>,
+    /// The scenario that everything starts from, as TOML.
+    pub scenario: String,
+}
+
+impl Report {
+    /// Reads the studies in these folders. Those that hold shards of one study are one section.
+    pub fn of(folders: &[StudyFolder]) -> Result<Self, StudyError> {
+        let mut sections: Vec<Section> = Vec::new();
+        for shards in by_study(folders) {
+            let mut section = Section::of(&shards)?;
+            let is_taken = |name: &str| sections.iter().any(|other| other.name == name);
+            let plain = section.name.clone();
+            let numbered = (2..).map(|number| format!("{plain}-{number}"));
+            let mut names = std::iter::once(plain.clone()).chain(numbered);
+            section.name = names.find(|name| !is_taken(name)).unwrap_or(plain);
+            sections.push(section);
+        }
+        Ok(Self { sections })
+    }
+
+    /// The files of the report, name and bytes: those of a single study side by side, those of
+    /// several in a folder each, and one page.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let place = |section: &Section| match self.sections.len() {
+            1 => String::new(),
+            _ => format!("{}/", section.name),
+        };
+        let mut files = vec![("report.html".to_owned(), page::page(self, &place).into_bytes())];
+        for section in &self.sections {
+            let named = |(name, bytes): (String, _)| (place(section) + &name, bytes);
+            files.extend(section.files().into_iter().map(named));
+        }
+        files
+    }
+}
+
+impl Section {
+    fn of(shards: &[&StudyFolder]) -> Result<Self, StudyError> {
+        let plan = shards[0].plan.clone();
+        let table = Table::new(&plan, &merged(shards)?);
+        let figures = figures_of(&plan, &table, &|row: &Row| rounds_of(shards, row));
+        let name = format!("{}-{}", plan.question.replace(' ', "-"), plan.scenario);
+        let scenario = shards[0].scenario_text()?;
+        Ok(Self { name, plan, table, figures, scenario })
+    }
+
+    fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let text = |name: &str, text: String| (name.to_owned(), text.into_bytes());
+        let mut files = vec![
+            text("runs.csv", self.table.runs_csv()),
+            text("table.csv", self.table.table_csv()),
+            text("table.md", self.table.markdown()),
+            text("table.tex", latex::table(&self.plan, &self.table)),
+        ];
+        files.extend(aims::markdown(&self.plan, &self.table).map(|aims| text("aims.md", aims)));
+        for (name, figure) in &self.figures {
+            files.push(text(&format!("{name}.svg"), figure.to_svg()));
+            files.push((format!("{name}.png"), figure.to_png()));
+        }
+        files
+    }
 }
 
 fn figures_of(plan: &Plan, table: &Table, rounds: &figures::Rounds<'_>) -> Vec<(String, Figure)> {
@@ -43,11 +102,11 @@ fn figures_of(plan: &Plan, table: &Table, rounds: &figures::Rounds<'_>) -> Vec<(
 }
 
 /// The rounds of a row's complete runs, wherever they lie.
-fn rounds_of(folders: &[StudyFolder], row: &Row) -> Vec<Vec<RoundRow>> {
+fn rounds_of(shards: &[&StudyFolder], row: &Row) -> Vec<Vec<RoundRow>> {
     let read = |seed: u64| {
         let job =
-            folders[0].jobs.iter().find(|job| job.subject == row.subject && job.seed == seed)?;
-        folders.iter().find_map(|folder| {
+            shards[0].jobs.iter().find(|job| job.subject == row.subject && job.seed == seed)?;
+        shards.iter().find_map(|folder| {
             RunFolder::open(&folder.path().join(job.folder())).ok()?.read_rounds().ok()
         })
     };

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::paper::{Published, published};
+use super::{Report, Section, aims};
 use crate::experiment::study::{Metric, Plan, Row, Table};
 use crate::statistics::interquartile_mean;
 
@@ -88,9 +89,13 @@ impl Column {
     }
 }
 
-/// The page. Figures come as name and SVG.
-pub fn page(plan: &Plan, table: &Table, figures: &[(String, String)], scenario: &str) -> String {
-    let title = format!("{} on {}", plan.question, plan.scenario);
+/// The page. Files of a section lie in the folder that is its `place`.
+pub fn page(report: &Report, place: &dyn Fn(&Section) -> String) -> String {
+    let sections = &report.sections;
+    let title = match &sections[..] {
+        [one] => title(&one.plan),
+        _ => format!("{} studies", sections.len()),
+    };
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -98,26 +103,90 @@ pub fn page(plan: &Plan, table: &Table, figures: &[(String, String)], scenario: 
          <h1>TiLP: {title}</h1>\n",
         title = escaped(&title)
     );
-    let _ = writeln!(html, "<p class=\"headline\">{}</p>", escaped(&headline(plan, table)));
-    html += &gaps(table);
-    html += &main_table(plan, table);
-    html += &beside(plan, table);
-    html += &pairs(plan, table);
-    for (name, svg) in figures {
-        let _ =
-            writeln!(html, "<figure id=\"{name}\">\n<div class=\"scroll\">{svg}</div>\n</figure>");
+    if sections.len() > 1 {
+        html += &contents(sections);
+    }
+    for section in sections {
+        html += &shown(section, &place(section));
     }
     html += DIFFERENCES;
+    html + "</main>\n</body>\n</html>\n"
+}
+
+fn title(plan: &Plan) -> String {
+    format!("{} on {}", plan.question, plan.scenario)
+}
+
+/// What the first study says, and where the others are.
+fn contents(sections: &[Section]) -> String {
+    let first = &sections[0];
+    let headline = escaped(&headline(&first.plan, &first.table));
+    let link = |section: &Section| {
+        let (name, title) = (escaped(&section.name), escaped(&title(&section.plan)));
+        format!("<li><a href=\"#{name}\">{title}</a></li>\n")
+    };
+    let links: String = sections.iter().map(link).collect();
+    format!("<p class=\"headline\">{headline}</p>\n<nav><ul>\n{links}</ul></nav>\n")
+}
+
+fn shown(section: &Section, place: &str) -> String {
+    let Section { name, plan, table, figures, scenario } = section;
+    let mut html = format!(
+        "<section id=\"{}\">\n<h2>{}</h2>\n<p class=\"headline\">{}</p>\n",
+        escaped(name),
+        escaped(&title(plan)),
+        escaped(&headline(plan, table))
+    );
+    html += &gaps(table);
+    let tables = main_table(plan, table)
+        + &against_aims(plan, table)
+        + &beside(plan, table)
+        + &pairs(plan, table);
+    let drawn: String = figures
+        .iter()
+        .map(|(name, figure)| {
+            let svg = figure.to_svg();
+            format!(
+                "<figure id=\"{0}-{name}\">\n<div class=\"scroll\">{svg}</div>\n</figure>\n",
+                section.name
+            )
+        })
+        .collect();
+    // What a sweep shows is a figure; its tables are many lines.
+    html += &match plan.question.starts_with("sweep") {
+        true => format!("{drawn}<details>\n<summary>Tables</summary>\n{tables}</details>\n"),
+        false => tables + &drawn,
+    };
     let _ = writeln!(
         html,
-        "<h2>Scenario</h2>\n<details>\n<summary>All values of the scenario that every run starts \
+        "<details>\n<summary>All values of the scenario that every run starts \
          from</summary>\n<pre>{}</pre>\n</details>",
         escaped(scenario)
     );
-    html += "<h2>Files</h2>\n<p><a href=\"runs.csv\">runs.csv</a> (every run), \
-             <a href=\"table.csv\">table.csv</a> (every mean, interval and comparison), \
-             <a href=\"table.tex\">table.tex</a>, <a href=\"table.md\">table.md</a></p>\n";
-    html + "</main>\n</body>\n</html>\n"
+    let link = |file: &str| format!("<a href=\"{0}{file}\">{file}</a>", escaped(place));
+    let mut links: Vec<String> =
+        ["runs.csv", "table.csv", "table.md", "table.tex"].map(link).to_vec();
+    for (name, _) in figures {
+        links.extend([link(&format!("{name}.svg")), link(&format!("{name}.png"))]);
+    }
+    html + &format!("<p>Files: {}</p>\n</section>\n", links.join(", "))
+}
+
+/// The aims with their verdicts, where there are any.
+fn against_aims(plan: &Plan, table: &Table) -> String {
+    let Some(lines) = aims::lines(plan, table) else { return String::new() };
+    let head = "<tr><th>Aim</th><th>Best of the eight with guard</th><th>TiLP against it</th>\
+                <th>Verdict</th><th>Row of the highest success</th><th>TiLP against it</th>\
+                <th>Verdict</th></tr>\n";
+    let mut body = String::new();
+    for [title, cells @ ..] in lines {
+        let cells: String =
+            cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let _ = writeln!(body, "<tr><th scope=\"row\">{}</th>{cells}</tr>", escaped(&title));
+    }
+    let note = "<p>Differences and ratios (geometric means) paired by seed with 95 % bootstrap \
+                intervals. The best of the eight is the best in that one metric.</p>\n";
+    wrapped("Against the aims", head, &body) + note
 }
 
 /// What came out, in one sentence.
@@ -149,6 +218,13 @@ fn headline(plan: &Plan, table: &Table) -> String {
         let points = 100.0 * pairing.difference.mean;
         let p = pairing.p.map_or(String::new(), |p| format!(", p = {p:.3}"));
         let _ = write!(text, " Paired by seed the difference is {points:+.1} points{p}.");
+    }
+    let is_behind = |row: &&Row| mean(row).is_none_or(|other| Some(other) < mean(reference));
+    let is_rival = |row: &&Row| row.subject != reference.subject && row.subject.method != "oracle";
+    let level = table.rows.iter().filter(is_rival).filter(|row| !is_behind(row));
+    let level: Vec<String> = level.map(name).collect();
+    if !level.is_empty() {
+        let _ = write!(text, " No less success in the mean: {}.", level.join(", "));
     }
     text
 }
@@ -192,7 +268,7 @@ fn cells(table: &Table, row: &Row, columns: &[Column]) -> String {
 
 fn wrapped(caption: &str, head: &str, body: &str) -> String {
     format!(
-        "<h2>{caption}</h2>\n<div class=\"scroll\"><table>\n<thead>\n{head}</thead>\n<tbody>\n{body}\
+        "<h3>{caption}</h3>\n<div class=\"scroll\"><table>\n<thead>\n{head}</thead>\n<tbody>\n{body}\
          </tbody>\n</table></div>\n"
     )
 }
@@ -233,8 +309,8 @@ fn main_table(plan: &Plan, table: &Table) -> String {
         }
         body += "</tr>\n";
     }
-    let note = "<p>Means over seeds with 95 % bootstrap intervals over seeds; best in bold, second \
-                underlined. \"2 of 3\": reached with two of three seeds. Columns marked \"paper\" are \
+    let note = "<p>Means over seeds with 95 % intervals: of success Wilson's on the episodes of all \
+                seeds, of the rest bootstrap over seeds. Best in bold, second underlined. \"2 of 3\": reached with two of three seeds. Columns marked \"paper\" are \
                 the paper's own numbers, from its testbed.</p>\n";
     wrapped("Main results", &head, &body) + note
 }
@@ -323,7 +399,8 @@ const STYLE: &str = "\
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 1120px; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.35rem; margin-top: 3rem; }
+h3 { font-size: 1.1rem; margin-top: 2rem; }
 .headline { font-size: 1.1rem; }
 .gaps { color: #d55e00; }
 .scroll { overflow-x: auto; }
