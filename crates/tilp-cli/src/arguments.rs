@@ -51,6 +51,8 @@ pub enum Verb {
     /// Show a finished run to the twin: predicted against realised, before and after calibration
     #[command(after_help = TWIN)]
     Twin(Twin),
+    /// Show a channel: gains, line of sight, how fast it changes, a map
+    Channel(Channel),
     /// Plan one round for an observation on standard input, with reasons
     #[command(after_help = PLAN_EXAMPLE)]
     Plan(Plan),
@@ -210,6 +212,21 @@ pub struct Twin {
     pub format: Format,
 }
 
+/// `tilp channel`.
+#[derive(Args)]
+pub struct Channel {
+    /// Folder of a run or of DeepMIMO, a file of tools/sionna (.npz) or of gains (CSV), or a scenario
+    /// with a recorded channel
+    #[arg(value_name = "DIR|FILE")]
+    pub channel: String,
+    /// Folder for the figures, SVG and PNG
+    #[arg(long, default_value = "channel")]
+    pub out: PathBuf,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
 /// `tilp plan`.
 #[derive(Args)]
 pub struct Plan {
@@ -310,9 +327,41 @@ pub struct Policy {
     pub verb: PolicyVerb,
 }
 
+const SERVE: &str = "\
+The first message to a client says which state is expected and how long an action is. A request is a
+map with `observation/state`; pictures and words in it are accepted and not read. What cannot be
+answered is answered with a line of text.
+
+Environment:
+  TILP_TOKEN  what a client must present as `Authorization: Api-Key TOKEN` (default: nothing)
+
+Exit codes: 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTERM and SIGUSR1";
+
+/// `tilp policy serve`.
+#[derive(Args)]
+pub struct Serve {
+    /// A policy: model.safetensors of a run
+    pub model: PathBuf,
+    /// Address and port; port 0 for any that is free
+    #[arg(long, default_value = "127.0.0.1:8000")]
+    pub listen: std::net::SocketAddr,
+    /// Largest message in bytes
+    #[arg(long, default_value_t = 4 << 20)]
+    pub message_bytes: usize,
+    /// Connections at a time
+    #[arg(long, default_value_t = 64)]
+    pub connections: usize,
+    /// Seconds that a client may be silent
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    pub idle_s: u64,
+}
+
 /// Verbs of `tilp policy`.
 #[derive(Subcommand)]
 pub enum PolicyVerb {
+    /// Let outside clients drive a policy: openpi's websocket protocol
+    #[command(after_help = SERVE)]
+    Serve(Serve),
     /// Train the base policy on a narrow part of the tasks
     Pretrain {
         /// The scenario whose model is trained

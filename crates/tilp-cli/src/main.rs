@@ -6,6 +6,7 @@ mod commands;
 mod failure;
 mod output;
 mod progress;
+mod serve;
 mod signals;
 mod study_progress;
 
@@ -36,6 +37,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Sweep(sweep) => commands::study::sweep(sweep),
         Verb::Report(report) => commands::report::report(report),
         Verb::Twin(twin) => commands::twin::twin(twin),
+        Verb::Channel(channel) => commands::channel::channel(channel),
         Verb::Plan(plan) => commands::plan::plan(plan),
         Verb::Scenario(scenario) => commands::scenario::scenario(scenario),
         Verb::Policy(policy) => commands::policy::policy(policy),

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod channel;
 pub mod plan;
 pub mod policy;
 pub mod report;

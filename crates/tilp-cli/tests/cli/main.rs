@@ -5,6 +5,7 @@
 //! - `plan`: an observation in, a plan with reasons out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
 //! - `scenario`: the verbs of `tilp scenario`.
+//! - `serve`: clients of a policy, good and bad.
 //! - `signals`: Ctrl-C and SIGTERM.
 //! - `study`: shards, kills, and studies that are refused.
 //! - `twin`: `tilp twin` and the folders it refuses.
@@ -15,6 +16,7 @@ mod plan;
 mod repeat;
 mod scenario;
 mod scratch;
+mod serve;
 mod signals;
 mod study;
 mod twin;

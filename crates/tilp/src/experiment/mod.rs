@@ -1,5 +1,6 @@
 //! What is done with scenarios: runs, what is made of them, single plans, base policies, health checks.
 
+pub mod channel;
 mod health;
 mod open;
 mod plan;

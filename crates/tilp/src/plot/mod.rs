@@ -108,7 +108,7 @@ impl Colour {
 
 impl Mark {
     /// Every point, the ends of a band apart.
-    fn points(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn points(&self) -> Vec<(f64, f64)> {
         match self {
             Self::Cloud(points) | Self::Dots(points) => points.clone(),
             Self::Line(points) | Self::Dashes(points) => points.clone(),

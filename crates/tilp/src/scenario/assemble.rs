@@ -25,8 +25,8 @@ use crate::tasks::{
 use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
 use crate::wireless::{
-    Environment, Fading, RateModel, Surroundings, Trace, correlation, draw_places,
-    large_scale_gains,
+    Environment, Fading, RateModel, Recording, RecordingError, Surroundings, correlation,
+    draw_places, large_scale_gains,
 };
 use crate::world::{
     Cell, Channel, Fleet, HardwareRange, Late, Radio, RateSchedule, Rates, Schedule, draw_memory,
@@ -239,8 +239,9 @@ fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
 
 fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
     let cell = &scenario.raw.cell;
-    if !cell.trace.is_empty() {
-        return recorded(scenario, &scenario.folder.join(&cell.trace));
+    if let Some(recording) = recording(scenario)? {
+        let trace = recording.trace(cell.n_terminals);
+        return trace.map(Channel::Recorded).map_err(|error| wrong_trace(scenario, &error));
     }
     let places = draw_places(
         cell.n_terminals,
@@ -267,15 +268,53 @@ fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
     Ok(Channel::Drawn { gains, fading })
 }
 
-fn recorded(scenario: &Scenario, path: &Path) -> Result<Channel, ScenarioError> {
-    let wrong = |reason: String| ScenarioError::Field {
-        field: "cell.trace".into(),
-        reason: format!("{}: {reason}", path.display()),
-        place: scenario.place.clone(),
+/// Recorded channels that come with the program.
+const TRACES: [(&str, &[u8]); 2] = [
+    ("builtin:factory-rt", include_bytes!("../../../../configs/traces/factory-rt.npz")),
+    ("builtin:street-rt", include_bytes!("../../../../configs/traces/street-rt.npz")),
+];
+
+/// The recorded channel of a scenario; none if its channel is drawn.
+pub fn recording(scenario: &Scenario) -> Result<Option<Recording>, ScenarioError> {
+    let cell = &scenario.raw.cell;
+    if cell.trace.is_empty() {
+        return Ok(None);
+    }
+    let recording = match TRACES.iter().find(|(name, _)| *name == cell.trace) {
+        Some((_, bytes)) => Recording::from_npz(bytes.to_vec()),
+        None => read_recording(&scenario.folder.join(&cell.trace)),
     };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let trace = Trace::parse(&text, scenario.raw.cell.n_terminals);
-    Ok(Channel::Recorded(trace.map_err(|error| wrong(error.to_string()))?))
+    recording.map(Some).map_err(|error| wrong_trace(scenario, &error))
+}
+
+fn wrong_trace(scenario: &Scenario, error: &dyn std::error::Error) -> ScenarioError {
+    ScenarioError::Field {
+        field: "cell.trace".into(),
+        reason: format!("{}: {error}", scenario.raw.cell.trace),
+        place: scenario.place.clone(),
+    }
+}
+
+/// Reads a recorded channel: an `.npz` file, a folder of DeepMIMO, or a table of gains.
+pub fn read_recording(path: &Path) -> Result<Recording, RecordingError> {
+    let unread = |path: &Path, error: &std::io::Error| RecordingError::File {
+        name: path.display().to_string(),
+        reason: error.to_string(),
+    };
+    let read = |path: &Path| std::fs::read(path).map_err(|error| unread(path, &error));
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).map_err(|error| unread(path, &error))?;
+        let name =
+            |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+        let mut names: Vec<String> = entries.filter_map(name).collect();
+        names.sort();
+        return Recording::from_deepmimo(&names, &|name| read(&path.join(name)));
+    }
+    if path.extension().is_some_and(|ending| ending == "npz") {
+        return Recording::from_npz(read(path)?);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unread(path, &error))?;
+    Recording::from_csv(&text)
 }
 
 /// The policy that a scenario asks for.

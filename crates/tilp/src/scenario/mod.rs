@@ -10,7 +10,10 @@ mod raw;
 mod registry;
 mod twin;
 
-pub use assemble::{Parts, assemble, assemble_with_clock, narrow_demonstrations, untrained};
+pub use assemble::{
+    Parts, assemble, assemble_with_clock, narrow_demonstrations, read_recording, recording,
+    untrained,
+};
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
@@ -49,7 +52,7 @@ impl Scenario {
         let Loaded { mut raw, place, folder } = loaded;
         // The resolved scenario stands in a run folder: its files must be found from there too.
         for path in [&mut raw.cell.trace, &mut raw.model.base] {
-            if !path.is_empty() && path != "builtin" {
+            if !path.is_empty() && !path.starts_with("builtin") {
                 let absolute = std::path::absolute(folder.join(&*path));
                 *path = absolute.map_or(std::mem::take(path), |path| path.display().to_string());
             }

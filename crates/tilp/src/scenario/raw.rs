@@ -66,7 +66,8 @@ pub struct Cell {
     pub doppler_hz: f64,
     /// Time between rounds for the correlation of the fading.
     pub round_interval_s: f64,
-    /// File with recorded gains in dB instead of a drawn channel; empty for none.
+    /// A recorded channel instead of a drawn one: a file of `tools/sionna`, a table of gains in dB, a
+    /// folder of DeepMIMO, or `builtin:factory-rt` or `builtin:street-rt`; empty for none.
     pub trace: String,
     /// Noise power spectral density N_0.
     pub noise_dbm_per_hz: f64,

@@ -6,6 +6,7 @@ mod fading;
 mod link;
 mod pathloss;
 mod place;
+mod recording;
 mod trace;
 
 pub use cost::{computation_delay, energy, round_delay, transmission_delay};
@@ -13,4 +14,5 @@ pub use fading::{Complex, Fading, autoregressive_step, correlation};
 pub use link::{RateModel, ergodic_efficiency, rate};
 pub use pathloss::{Environment, Sight};
 pub use place::{Place, Surroundings, draw_places, large_scale_gains};
+pub use recording::{Recording, RecordingError};
 pub use trace::{Trace, TraceError};

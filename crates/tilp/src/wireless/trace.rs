@@ -40,18 +40,18 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// Reads a table of total gains in dB: a header line, then one line per round with one
-    /// comma-separated value per terminal.
-    pub fn parse(text: &str, n_terminals: usize) -> Result<Self, TraceError> {
-        let mut rounds = Vec::new();
-        for (index, line) in text.lines().skip(1).filter(|line| !line.trim().is_empty()).enumerate()
-        {
-            rounds.push(parse_row(line, index + 1, n_terminals)?);
-        }
-        if rounds.is_empty() {
+    /// A channel of total gains in decibels, rounds of terminals.
+    pub fn from_gains_db(rounds: &[Vec<f64>], n_terminals: usize) -> Result<Self, TraceError> {
+        let linear: Result<Vec<Vec<f64>>, _> = rounds
+            .iter()
+            .enumerate()
+            .map(|(index, row)| linear_row(row, index + 1, n_terminals))
+            .collect();
+        let linear = linear?;
+        if linear.is_empty() {
             return Err(TraceError::Empty);
         }
-        Ok(Self::from_total_gains(&rounds))
+        Ok(Self::from_total_gains(&linear))
     }
 
     /// Splits total gains into their mean over time and a fading power of mean one.
@@ -76,18 +76,17 @@ impl Trace {
     }
 }
 
-fn parse_row(line: &str, row: usize, n_terminals: usize) -> Result<Vec<f64>, TraceError> {
-    let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-    if cells.len() != n_terminals {
-        return Err(TraceError::Terminals { row, found: cells.len(), expected: n_terminals });
+fn linear_row(row_db: &[f64], row: usize, n_terminals: usize) -> Result<Vec<f64>, TraceError> {
+    if row_db.len() != n_terminals {
+        return Err(TraceError::Terminals { row, found: row_db.len(), expected: n_terminals });
     }
-    let gain = |(terminal, cell): (usize, &&str)| {
-        let wrong = || TraceError::Value { row, terminal, value: (*cell).to_owned() };
-        let gain_db: f64 = cell.parse().map_err(|_| wrong())?;
-        let gain = crate::units::from_db(gain_db);
-        if gain.is_finite() && gain > 0.0 { Ok(gain) } else { Err(wrong()) }
+    let gain = |(terminal, gain_db): (usize, &f64)| {
+        let gain = crate::units::from_db(*gain_db);
+        let value = || gain_db.to_string();
+        let is_gain = gain.is_finite() && gain > 0.0;
+        if is_gain { Ok(gain) } else { Err(TraceError::Value { row, terminal, value: value() }) }
     };
-    cells.iter().enumerate().map(gain).collect()
+    row_db.iter().enumerate().map(gain).collect()
 }
 
 #[cfg(test)]
@@ -96,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_trace_is_split_into_mean_gain_and_fading() {
-        let trace = Trace::parse("a,b\n-100,-90\n-110,-90\n", 2).unwrap();
+        let rounds = [vec![-100.0, -90.0], vec![-110.0, -90.0]];
+        let trace = Trace::from_gains_db(&rounds, 2).unwrap();
         assert!((trace.gains()[0].0 - 0.55e-10).abs() < 1e-16);
         assert!((trace.fading_powers(1)[0] - 1.0 / 0.55).abs() < 1e-12);
         assert_eq!(trace.fading_powers(1), trace.fading_powers(3));
@@ -104,14 +104,14 @@ mod tests {
 
     #[test]
     fn a_trace_with_nan_names_row_and_terminal() {
-        let error = Trace::parse("a,b\n-100,nan\n", 2).unwrap_err().to_string();
-        assert_eq!(error, "trace row 1, terminal 1 is `nan`, expected a finite gain in dB");
+        let error = Trace::from_gains_db(&[vec![-100.0, f64::NAN]], 2).unwrap_err().to_string();
+        assert_eq!(error, "trace row 1, terminal 1 is `NaN`, expected a finite gain in dB");
     }
 
     #[test]
     fn a_trace_with_the_wrong_number_of_terminals_is_refused() {
-        let error = Trace::parse("a,b\n-100,-90,-80\n", 2).unwrap_err();
+        let error = Trace::from_gains_db(&[vec![-100.0, -90.0, -80.0]], 2).unwrap_err();
         assert_eq!(error, TraceError::Terminals { row: 1, found: 3, expected: 2 });
-        assert_eq!(Trace::parse("a,b\n", 2), Err(TraceError::Empty));
+        assert_eq!(Trace::from_gains_db(&[], 2), Err(TraceError::Empty));
     }
 }
