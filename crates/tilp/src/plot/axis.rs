@@ -147,7 +147,7 @@ fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     if !span.is_finite() || span <= 0.0 {
         return Vec::new();
     }
-    let rough = span / 5.0;
+    let rough = span / 7.0;
     let decade = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|s| *s >= rough);
     let step = step.unwrap_or(10.0 * decade);

@@ -93,15 +93,16 @@ impl Column {
 pub fn page(report: &Report, place: &dyn Fn(&Section) -> String) -> String {
     let sections = &report.sections;
     let title = match &sections[..] {
-        [one] => title(&one.plan),
-        _ => format!("{} studies", sections.len()),
+        [one] => format!("TiLP: {}", title(&one.plan)),
+        _ => format!("TiLP: {} studies", sections.len()),
     };
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>TiLP: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>TiLP: {title}</h1>\n",
-        title = escaped(&title)
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>{heading}</h1>\n",
+        title = escaped(&title),
+        heading = if sections.len() > 1 { escaped(&title) } else { "TiLP".to_owned() }
     );
     if sections.len() > 1 {
         html += &contents(sections);
@@ -186,7 +187,7 @@ fn against_aims(plan: &Plan, table: &Table) -> String {
     }
     let note = "<p>Differences and ratios (geometric means) paired by seed with 95 % bootstrap \
                 intervals. The best of the eight is the best in that one metric.</p>\n";
-    wrapped("Against the aims", head, &body) + note
+    format!("<div class=\"words\">{}</div>\n{note}", wrapped("Against the aims", head, &body))
 }
 
 /// What came out, in one sentence.
@@ -414,6 +415,7 @@ tbody th, thead th:first-child { text-align: left; position: sticky; left: 0;
 small { color: var(--quiet); }
 .best { font-weight: 700; color: var(--best); } .second { text-decoration: underline; }
 .paper { background: var(--paper); color: var(--quiet); }
+.words td { white-space: normal; text-align: left; } .words thead th { text-align: left; }
 pre { overflow-x: auto; font-size: 0.8rem; }
 ";
 
