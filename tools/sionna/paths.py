@@ -90,8 +90,13 @@ def in_order(paths):
 def _place_receivers(scene, position_m, velocity_m_s):
     for name in list(scene.receivers):
         scene.remove(name)
-    for index, (place, velocity) in enumerate(zip(position_m.tolist(), velocity_m_s.tolist())):
-        scene.add(rt.Receiver(f"terminal_{index}", mi.Point3f(*place), velocity=mi.Vector3f(*velocity)))
+    for index, (place, velocity) in enumerate(zip(position_m, velocity_m_s)):
+        scene.add(rt.Receiver(f"terminal_{index}", mi.Point3f(_data(place)), velocity=mi.Vector3f(_data(velocity))))
+
+
+def _data(vector):
+    """A vector as data: plain numbers would be compiled into the kernels, which every place then needs anew."""
+    return vector.astype(np.float32)[:, None]
 
 
 def _masked(paths, keep):

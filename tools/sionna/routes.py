@@ -24,8 +24,7 @@ def draw(site, settings, count, rng):
     """Routes of `count` terminals over all rounds."""
     start = _places(site, settings, count, rng)
     if settings.motion == "moving":
-        drawn = [_drive(site, settings, place, rng) for place in start]
-        return Routes(*(np.stack(parts, axis=1) for parts in zip(*drawn)))
+        return _drive(site, settings, start, rng)
     angle = rng.uniform(0.0, 2.0 * np.pi, count)
     velocity = settings.speed_m_s * np.column_stack([np.cos(angle), np.sin(angle), np.zeros(count)])
     return Routes(*(np.broadcast_to(once, (settings.rounds, count, 3)) for once in (start, velocity)))
@@ -44,24 +43,34 @@ def _places(site, settings, count, rng):
 
 
 def _drive(site, settings, start, rng):
-    """One terminal from way-point to way-point at constant speed: position and velocity at every round."""
+    """Terminals from way-point to way-point at constant speed: position and velocity at every round."""
     goal = settings.speed_m_s * settings.interval_s * (settings.rounds - 1)
-    points, travelled = [start], [0.0]
+    points = [[place] for place in start]
+    travelled = [[0.0] for _ in start]
     # One leg even for a single round: a terminal that moves has a direction.
-    while len(points) < 2 or travelled[-1] < goal:
-        points.append(_next_waypoint(site, settings, points[-1], rng))
-        travelled.append(travelled[-1] + np.linalg.norm(points[-1] - points[-2]))
-    return _sample(np.array(points), np.array(travelled), settings)
+    while short := [n for n, way in enumerate(travelled) if len(way) < 2 or way[-1] < goal]:
+        here = np.array([points[n][-1] for n in short])
+        for n, there in zip(short, _next_waypoints(site, settings, here, rng)):
+            travelled[n].append(travelled[n][-1] + np.linalg.norm(there - points[n][-1]))
+            points[n].append(there)
+    driven = [_sample(np.array(way), np.array(length), settings) for way, length in zip(points, travelled)]
+    return Routes(*(np.stack(parts, axis=1) for parts in zip(*driven)))
 
 
-def _next_waypoint(site, settings, here, rng):
+def _next_waypoints(site, settings, here, rng):
+    """For each terminal a free point that it sees: all are asked at once, the tracer likes long arrays."""
+    there = np.full(here.shape, np.nan)
     for _ in range(MAX_DRAWS):
-        there = _points(settings, CANDIDATES, rng)
-        open_way = site.clear(np.broadcast_to(here, there.shape), there) & site.free(there)
-        if open_way.any():
-            return there[np.argmax(open_way)]
+        stuck = np.flatnonzero(np.isnan(there[:, 0]))
+        if len(stuck) == 0:
+            return there
+        tried = _points(settings, len(stuck) * CANDIDATES, rng)
+        way_open = site.clear(np.repeat(here[stuck], CANDIDATES, axis=0), tried) & site.free(tried)
+        way_open = way_open.reshape(len(stuck), CANDIDATES)
+        first = tried.reshape(len(stuck), CANDIDATES, 3)[np.arange(len(stuck)), way_open.argmax(axis=1)]
+        there[stuck] = np.where(way_open.any(axis=1)[:, None], first, np.nan)
     raise InputError(f"--area = {_listed(settings.area_m)}, expected a clear way from every free place, "
-                     f"found none at {_listed(here)}")
+                     f"found none at {_listed(here[stuck[0]])}")
 
 
 def _sample(points, travelled, settings):
