@@ -5,14 +5,14 @@ LENGTH_M, WIDTH_M, HEIGHT_M = 60.0, 30.0, 8.0
 # Machines stand in lanes along the hall, x from the first number on, every PITCH_M metres.
 PITCH_M = 6.0
 LANES_Y_M = (-10.5, -3.5, 3.5, 10.5)
-FIRST_X_M, LAST_X_M = -24.0, 6.0
+FIRST_X_M, LAST_X_M = -24.0, 0.0
 # (length, width, height) of the machines, taken in turn; all are taller than a terminal's antenna.
 MACHINES_M = ((3.0, 1.8, 1.6), (2.2, 2.2, 2.4), (3.6, 1.4, 1.4), (1.6, 2.4, 2.9), (2.8, 2.0, 2.0))
 
-# Storage racks, almost to the ceiling, with aisles between them.
-RACKS_X_M = (12.0, 16.5, 21.0, 25.5)
-RACK_M = (1.2, 10.0, 6.0)
-RACKS_Y_M = (-7.0, 7.0)
+# Storage racks at the east end, twice a man's height, with aisles along the hall and a wide one in the middle.
+RACKS_X_M = (13.0, 24.0)
+RACKS_Y_M = (-12.0, -8.0, -4.0, 4.0, 8.0, 12.0)
+RACK_M = (9.0, 1.2, 4.0)
 
 MATERIALS = ("concrete", "metal")
 MATERIAL_THICKNESS_M = 0.1

@@ -14,6 +14,8 @@ from settings import InputError
 
 # Times that terminals without a path are placed anew.
 MAX_TRIES = 20
+# A vehicle that meets a dead spot later than this turns round; one that starts near it is placed anew.
+ROUNDS_BEFORE_TURN = 10
 
 FORMAT, VERSION = "tilp-channel", 1
 UNITS = {
@@ -59,13 +61,31 @@ def _reachable_terminals(site, settings):
     rng = np.random.default_rng(settings.seed)
     kept, missing = None, np.arange(settings.terminals)
     for _ in range(MAX_TRIES):
-        fresh = _links(site, settings, routes.draw(site, settings, len(missing), rng))
+        fresh = turned_round(_links(site, settings, routes.draw(site, settings, len(missing), rng)))
         kept = _replaced(kept, missing, fresh)
         missing = np.flatnonzero((kept["n_paths"] == 0).any(axis=0))
         if len(missing) == 0:
             return kept
     raise InputError(f"--terminals = {settings.terminals}, expected a path to each: {len(missing)} "
                      f"had none after {MAX_TRIES} draws, try another --area, --base or a larger --depth")
+
+
+def turned_round(links):
+    """Links of vehicles that drive to and fro on the way before their first dead spot."""
+    dead = links["n_paths"] == 0
+    for terminal in np.flatnonzero(dead.any(axis=0)):
+        alive = int(dead[:, terminal].argmax())
+        if alive >= ROUNDS_BEFORE_TURN:
+            order = to_and_fro(alive, len(dead))
+            for values in links.values():
+                values[:, terminal] = values[order, terminal]
+    return links
+
+
+def to_and_fro(length, count):
+    """Indices 0, 1, .., length - 1, length - 2, .., 0, 1, .. of a way that is driven there and back."""
+    phase = np.arange(count) % (2 * (length - 1))
+    return np.minimum(phase, 2 * (length - 1) - phase)
 
 
 def _replaced(kept, missing, fresh):
