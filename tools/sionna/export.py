@@ -48,7 +48,7 @@ def parser():
     add("--rays", type=integer, default=20_000, metavar="R", help="rays shot from the base (default 20000)")
     add("--base", type=numbers(3), metavar="X,Y,Z", help="base station, in the open, metres; write --base=-1,2,3")
     add("--area", type=numbers(4), metavar="X0,Y0,X1,Y1", help="rectangle for terminals, metres; write --area=-9,...")
-    add("--height", type=number, metavar="Z", help="terminals' z, metres")
+    add("--height", type=number, metavar="Z", help="terminals' height over the ground, which is at z = 0, metres")
     add("--out", required=True, metavar="FILE.npz", help="file to write")
     return line
 

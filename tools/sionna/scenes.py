@@ -12,6 +12,8 @@ mi, rt = backend.load()
 
 # Room that a terminal keeps around itself.
 CLEARANCE_M = 0.5
+# Share of the height, over a ground at z = 0, with nothing below.
+DOWN_TO_GROUND = 0.9
 # Step past a surface before the next one is looked for.
 PAST_SURFACE_M = 1e-3
 # Objects flatter than this are floors, ceilings and roads, not walls on a map.
@@ -57,7 +59,7 @@ class Site:
     def _has_room(self, points):
         angles = np.arange(8) * np.pi / 4
         around = [(np.cos(angle), np.sin(angle), 0.0, CLEARANCE_M) for angle in angles]
-        below = (0.0, 0.0, -1.0, min(CLEARANCE_M, self.height_m / 2))  # nobody stands on a car
+        below = (0.0, 0.0, -1.0, DOWN_TO_GROUND * self.height_m)  # nobody stands on the bonnet of a car
         near = [self._first_hit(points, np.broadcast_to(looks[:3], points.shape), np.full(len(points), looks[3]))
                 for looks in (*around, below)]
         return np.isinf(near).all(axis=0)
