@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from importlib.metadata import version
 
 import numpy as np
@@ -99,10 +100,19 @@ def _replaced(kept, missing, fresh):
 def _links(site, settings, drawn):
     """Every array [R, N, ...] of the drawn terminals, one trace after the other."""
     starts = range(0, settings.rounds, settings.rounds_per_trace)
-    parts = [_rounds_of_one_trace(site, settings, drawn, start) for start in starts]
+    parts = []
+    for start in starts:
+        _progress(start, settings.rounds)
+        parts.append(_rounds_of_one_trace(site, settings, drawn, start))
     links = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     links["position_m"] = np.array(drawn.position_m)
     return links
+
+
+def _progress(done, rounds):
+    """Where a long export is, for a person who watches."""
+    if sys.stderr.isatty():
+        print(f"\rtraced {done} of {rounds} rounds", end="\r", file=sys.stderr, flush=True)
 
 
 def _rounds_of_one_trace(site, settings, drawn, start):
