@@ -6,7 +6,7 @@ use tilp::record::fingerprint;
 use crate::scratch::SHORT;
 use crate::{Scratch, succeed};
 
-const BUILTIN: [&str; 4] = ["default", "quick", "scarce", "tiny"];
+const BUILTIN: [&str; 6] = ["default", "factory-rt", "quick", "scarce", "street-rt", "tiny"];
 
 #[test]
 fn every_built_in_scenario_is_listed_with_its_hash() {

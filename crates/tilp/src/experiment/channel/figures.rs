@@ -73,10 +73,11 @@ fn map(channel: &Recording) -> Option<Figure> {
         let around = vec![(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)];
         series.push(named("walls", Colour::Ink, Mark::Line(around)));
     }
-    for n in 0..first.len() {
+    // The ways of all would cover the map.
+    for n in 0..first.len().min(DRAWN) {
         let way: Vec<(f64, f64)> = places.iter().map(|row| (row[n][0], row[n][1])).collect();
         if way.iter().any(|place| *place != way[0]) {
-            series.push(named("ways", Colour::Sky, Mark::Line(way)));
+            series.push(named("ways of the first five", Colour::Sky, Mark::Line(way)));
         }
     }
     series.push(named("in sight", Colour::Blue, dots(true)));

@@ -186,6 +186,17 @@ mod tests {
     }
 
     #[test]
+    fn the_recordings_that_come_with_the_program_can_be_shown() {
+        for (name, sight) in [("factory-rt", 0.5..0.95), ("street-rt", 0.1..0.4)] {
+            let report = survey(&read(name).unwrap());
+            assert_eq!((report.n_terminals, report.rounds), (50, 200), "{name}");
+            assert!(sight.contains(&report.sight_share.unwrap()), "{name}: {report:?}");
+            assert!(report.gain_db[0] < report.gain_db[4] - 5.0, "{name}: {report:?}");
+        }
+        assert!(read("default").unwrap_err().to_string().contains("draws its channel anew"));
+    }
+
+    #[test]
     fn figures_show_what_is_known() {
         let gains = vec![vec![-80.0, -100.0], vec![-82.0, -101.0]];
         let plain = recording(gains.clone());

@@ -115,8 +115,8 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    use super::super::npz::tests::{npy, npz};
     use super::*;
+    use crate::wireless::recording::npz::tests::{npy, npz};
 
     /// Three receivers with two paths at most: both in phase, one path, none.
     fn folder() -> Vec<(String, Vec<u8>)> {
