@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tilp::split::model::Weights;
 use tilp::split::policy::Policy;
-use tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response};
 use tungstenite::http::StatusCode;
 use tungstenite::http::header::AUTHORIZATION;
 use tungstenite::protocol::WebSocketConfig;
@@ -101,8 +101,8 @@ impl Server {
             .read_buffer_size(16 << 10)
             .max_message_size(Some(self.limits.message_bytes))
             .max_frame_size(Some(self.limits.message_bytes));
-        let known = |request: &Request, response: Response| self.known(request, response);
-        let Ok(mut socket) = accept_hdr_with_config(stream, known, Some(config)) else {
+        let door = Door { token: self.limits.token.as_deref() };
+        let Ok(mut socket) = accept_hdr_with_config(stream, door, Some(config)) else {
             return Ok(());
         };
         socket.get_ref().set_read_timeout(Some(self.limits.idle))?;
@@ -127,20 +127,6 @@ impl Server {
         }
     }
 
-    /// Whether a client presents what it must.
-    #[expect(clippy::result_large_err, reason = "the handshake asks for this type")]
-    fn known(&self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
-        let Some(token) = &self.limits.token else { return Ok(response) };
-        let presented = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-        let expected = format!("Api-Key {token}");
-        if presented.is_some_and(|presented| is_same(presented, expected.as_bytes())) {
-            return Ok(response);
-        }
-        let mut refusal = ErrorResponse::new(Some("a token is expected".to_owned()));
-        *refusal.status_mut() = StatusCode::UNAUTHORIZED;
-        Err(refusal)
-    }
-
     fn answer(&self, socket: &mut WebSocket<TcpStream>, message: &[u8]) -> Result<(), Error> {
         let architecture = self.policy.architecture();
         let state = match wire::state(message, architecture.observation_width()) {
@@ -152,6 +138,25 @@ impl Server {
         self.policy.act(&self.weights, &state, &mut action);
         let milliseconds = 1e3 * start.elapsed().as_secs_f64();
         socket.send(Message::binary(wire::answer(&action, milliseconds)))
+    }
+}
+
+/// Admits clients that present what they must.
+struct Door<'a> {
+    token: Option<&'a str>,
+}
+
+impl Callback for Door<'_> {
+    fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+        let Some(token) = self.token else { return Ok(response) };
+        let presented = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
+        let expected = format!("Api-Key {token}");
+        if presented.is_some_and(|presented| is_same(presented, expected.as_bytes())) {
+            return Ok(response);
+        }
+        let mut refusal = ErrorResponse::new(Some("a token is expected".to_owned()));
+        *refusal.status_mut() = StatusCode::UNAUTHORIZED;
+        Err(refusal)
     }
 }
 
