@@ -1,4 +1,4 @@
-//! The reference `oracle`: TiLP with the true world model, an upper bound.
+//! The reference `oracle`: TiLP with the true world model.
 //!
 //! It plans and learns as TiLP does, but before each decision it is told the truth, and the parts
 //! that are switched on replace what its twin believes: hardware and the fading to come, the losses

@@ -103,7 +103,7 @@ const METHODS: [Method; 13] = [
         rates_of: Some("tilp"),
         ..Method::own(
             "oracle",
-            "tilp told the true world model: no method, an upper bound",
+            "tilp told the true world model: no method, a reference",
             |kit| Box::new(Oracle::new(kit.nominal, kit.tilp, kit.oracle, kit.seed)),
         )
     },
