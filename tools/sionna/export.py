@@ -96,7 +96,10 @@ def main(arguments=None):
     """Exit code of the command line."""
     try:
         settings = from_arguments(parser().parse_args(arguments))
-        import record  # heavy: only for input that passed
+        # Heavy, so only for input that passed; the tracer first, since it can tell what is missing.
+        import backend
+        backend.load()
+        import record
         arrays = record.make(settings)
         record.write(arrays, settings.out)
     except InputError as error:
