@@ -81,21 +81,23 @@ pub fn inverse<const N: usize>(a: &Matrix<N, N>) -> Matrix<N, N> {
 
 /// The rotation by `vector`'s length in radians about its direction.
 ///
-/// The unit quaternion is rounded to single precision, as robosuite does on the way from an action
-/// to a goal: without it a replay drifts off its recording sooner.
+/// Rounded to single precision where robosuite does on the way from an action to a goal: without
+/// that a replay leaves its recording sooner.
 pub fn rotation(vector: &Vector) -> Matrix<3, 3> {
     let angle = length(vector);
     if angle == 0.0 {
         return [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     }
-    let axis = scale(vector, (angle / 2.0).sin() / angle);
-    let quaternion = [(angle / 2.0).cos(), axis[0], axis[1], axis[2]].map(|q| f64::from(q as f32));
-    let scale_to_unit = (2.0 / dot(&quaternion, &quaternion)).sqrt();
-    let [w, x, y, z] = scale(&quaternion, scale_to_unit);
+    let axis = vector.map(|v| v / angle * (angle / 2.0).sin());
+    let quaternion = [(angle / 2.0).cos(), axis[0], axis[1], axis[2]].map(|q| q as f32);
+    let squared: f32 = quaternion.iter().map(|q| q * q).sum();
+    let to_unit = (2.0 / f64::from(squared)).sqrt();
+    let [w, x, y, z] = quaternion.map(|q| (f64::from(q) * to_unit) as f32);
+    let diagonal = |a: f32, b: f32| 1.0 - f64::from(a * a) - f64::from(b * b);
     [
-        [1.0 - y * y - z * z, x * y - z * w, x * z + y * w],
-        [x * y + z * w, 1.0 - x * x - z * z, y * z - x * w],
-        [x * z - y * w, y * z + x * w, 1.0 - x * x - y * y],
+        [diagonal(y, z), f64::from(x * y - z * w), f64::from(x * z + y * w)],
+        [f64::from(x * y + z * w), diagonal(x, z), f64::from(y * z - x * w)],
+        [f64::from(x * z - y * w), f64::from(y * z + x * w), diagonal(x, y)],
     ]
 }
 

@@ -4,12 +4,12 @@
 //! for 50 ms. The controller pulls the hand there like a critically damped spring, keeps the elbow
 //! near its first posture where that costs the hand nothing, and carries the arm's weight.
 
+use crate::Error;
 use crate::linear::{
     Matrix, Vector, add, apply, inverse, product, rotation, scale, subtract, transpose,
     turn_between,
 };
 use crate::world::{Actuator, Joint, Site, World};
-use crate::Error;
 
 /// Numbers in an action: a move (3), a turn (3), the gripper.
 pub const ACTION: usize = 7;
@@ -19,7 +19,7 @@ pub const SUBSTEPS: usize = 25;
 pub const SUBSTEP_S: f64 = 0.002;
 
 /// The hand's way for an action of one, in metres.
-const MOVE_M: f64 = 0.05;
+pub const MOVE_M: f64 = 0.05;
 /// The hand's turn for an action of one, in radians.
 const TURN_RAD: f64 = 0.5;
 /// Stiffness of the hand's spring, per second squared.
@@ -65,9 +65,7 @@ impl Arm {
 }
 
 /// The first `N` parts of a numbered row, counted from one.
-fn all<const N: usize, T: Copy>(
-    find: impl Fn(usize) -> Result<T, Error>,
-) -> Result<[T; N], Error> {
+fn all<const N: usize, T: Copy>(find: impl Fn(usize) -> Result<T, Error>) -> Result<[T; N], Error> {
     let mut parts = [find(1)?; N];
     for (i, part) in parts.iter_mut().enumerate().skip(1) {
         *part = find(i + 1)?;
@@ -113,6 +111,11 @@ impl Controller {
     /// Columns are the axes of the orientation that the hand is held in.
     pub fn goal_rotation(&self) -> &Matrix<3, 3> {
         &self.goal_rotation
+    }
+
+    /// Whether the fingers have been told to shut all the way, and not only begun to.
+    pub fn is_shut(&self) -> bool {
+        self.fingers == [-1.0, 1.0]
     }
 
     /// Runs one action in the world: 50 ms.

@@ -107,7 +107,8 @@ impl World {
             return Err(Error::value(&self.place, "mass_kg", mass_kg, expected));
         }
         let refused = |error| refused(&self.place, error);
-        let mut model = self.data.model().try_clone().map_err(|error| refused(error.to_string()))?;
+        let mut model =
+            self.data.model().try_clone().map_err(|error| refused(error.to_string()))?;
         model.body_mass_mut()[body.0] = mass_kg;
         for inertia in &mut model.body_inertia_mut()[body.0] {
             *inertia *= mass_kg / before;
@@ -210,9 +211,11 @@ impl World {
 
     /// Forgets everything and starts from this state, with all motors off.
     pub fn reset(&mut self, time_s: f64, qpos: &[f64], qvel: &[f64]) -> Result<(), Error> {
-        for (field, values, expected) in
-            [("time", &[time_s][..], 1), ("qpos", qpos, self.sizes().0), ("qvel", qvel, self.sizes().1)]
-        {
+        for (field, values, expected) in [
+            ("time", &[time_s][..], 1),
+            ("qpos", qpos, self.sizes().0),
+            ("qvel", qvel, self.sizes().1),
+        ] {
             if values.len() != expected {
                 let length = format!("{field}.len()");
                 return Err(Error::value(&self.place, length, values.len(), expected));
@@ -246,10 +249,10 @@ impl World {
         self.data.step2();
     }
 
-    pub fn maxuse(&self)->u64 { self.data.ffi().maxuse_arena as u64 }
     /// Fails if the motion has become no number since the last reset.
     pub fn check(&self) -> Result<(), Error> {
-        let bad = [mjtWarning::mjWARN_BADQPOS, mjtWarning::mjWARN_BADQVEL, mjtWarning::mjWARN_BADQACC];
+        let bad =
+            [mjtWarning::mjWARN_BADQPOS, mjtWarning::mjWARN_BADQVEL, mjtWarning::mjWARN_BADQACC];
         if bad.iter().any(|&kind| self.data.ffi().warning[kind as usize].number > 0) {
             return Err(Error::Unstable { place: self.place.to_string(), time_s: self.time_s() });
         }

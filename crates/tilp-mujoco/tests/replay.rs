@@ -33,10 +33,17 @@ fn recorded_episodes_replay_with_the_same_joints_and_the_same_success() {
                 episode.step(*action).expect("a recorded action");
                 let now = episode.world().qpos().iter().zip(&recording.qpos[step]);
                 let error = now.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-                if error > worst { worst = error; at = step }
+                if error > worst {
+                    worst = error;
+                    at = step
+                }
                 assert_eq!(episode.is_success(), recording.succ[step], "{object} {index} {step}");
             }
-            eprintln!("{} {object} {index}: {} steps, {worst:.1e} at {at}", episode.world().maxuse(), recording.actions.len());
+            eprintln!(
+                "{} {object} {index}: {} steps, {worst:.1e} at {at}",
+                episode.world().maxuse(),
+                recording.actions.len()
+            );
         }
     }
 }

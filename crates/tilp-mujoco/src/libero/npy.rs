@@ -31,7 +31,9 @@ pub(super) fn read_rows(path: &Path, columns: usize) -> Result<Vec<Vec<f64>>, Er
 fn read_bounded(path: &Path) -> Result<Vec<u8>, Error> {
     let file = File::open(path).map_err(|source| Error::read(path, source))?;
     let mut bytes = Vec::new();
-    file.take(LIMIT_BYTES + 1).read_to_end(&mut bytes).map_err(|source| Error::read(path, source))?;
+    file.take(LIMIT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| Error::read(path, source))?;
     if bytes.len() as u64 > LIMIT_BYTES {
         let place = path.display().to_string();
         return Err(Error::TooLarge { place, bytes: bytes.len() as u64, limit: LIMIT_BYTES });
@@ -69,8 +71,7 @@ fn rows_of(path: &Path, header: &str, columns: usize) -> Result<usize, Error> {
     }
     let (_, shape) = header.split_once("'shape': (").ok_or_else(wrong)?;
     let (shape, _) = shape.split_once(')').ok_or_else(wrong)?;
-    let sizes: Option<Vec<usize>> =
-        shape.split(',').map(|size| size.trim().parse().ok()).collect();
+    let sizes: Option<Vec<usize>> = shape.split(',').map(|size| size.trim().parse().ok()).collect();
     match sizes.as_deref() {
         // No file below the limit has more rows, and the product below cannot overflow.
         Some(&[rows, found]) if found == columns && (1..=100_000).contains(&rows) => Ok(rows),

@@ -13,6 +13,7 @@ const BELOW_M: f64 = 0.01;
 pub(super) fn is_in(world: &World, thing: Body, region: Site) -> bool {
     let half = apply(&world.site_rotation(region), &world.site_size_m(region)).map(f64::abs);
     let way = subtract(&world.pose(thing).position_m, &world.site_position_m(region));
-    let within = |axis: usize, below: f64| way[axis] < half[axis] && way[axis] > -half[axis] - below;
+    let within =
+        |axis: usize, below: f64| way[axis] < half[axis] && way[axis] > -half[axis] - below;
     within(0, 0.0) && within(1, 0.0) && within(2, BELOW_M)
 }

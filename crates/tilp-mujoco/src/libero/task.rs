@@ -44,7 +44,8 @@ pub(crate) struct Parts {
     /// The space inside the basket.
     pub region: Site,
     pub hand: Body,
-    pub finger_tips: [Body; 2],
+    /// Each finger's body and its pad's.
+    pub fingers: [[Body; 2]; 2],
     pub finger_joints: [Joint; 2],
 }
 
@@ -69,7 +70,8 @@ impl Task {
             let place = self.world.place();
             return Err(Error::value(place, "extra_mass_kg", extra_mass_kg, "zero or more"));
         }
-        let world = self.world.with_mass(self.parts.object, self.object_mass_kg() + extra_mass_kg)?;
+        let world =
+            self.world.with_mass(self.parts.object, self.object_mass_kg() + extra_mass_kg)?;
         Ok(Self { world, ..self.clone() })
     }
 
@@ -106,14 +108,16 @@ impl Task {
 
 impl Parts {
     fn find(world: &World, object: &str) -> Result<Self, Error> {
-        let finger = |i: usize| world.body(&format!("gripper0_finger_joint{i}_tip"));
         let joint = |i: usize| world.joint(&format!("gripper0_finger_joint{i}"));
         Ok(Self {
             object: world.body(&format!("{object}_1_main"))?,
             basket: world.body("basket_1_main")?,
             region: world.site("basket_1_contain_region")?,
             hand: world.body("robot0_right_hand")?,
-            finger_tips: [finger(1)?, finger(2)?],
+            fingers: [
+                [world.body("gripper0_leftfinger")?, world.body("gripper0_finger_joint1_tip")?],
+                [world.body("gripper0_rightfinger")?, world.body("gripper0_finger_joint2_tip")?],
+            ],
             finger_joints: [joint(1)?, joint(2)?],
         })
     }

@@ -1,0 +1,152 @@
+//! Where and how turned the hand takes hold of an object among others.
+
+use std::f64::consts::{FRAC_PI_2, PI};
+
+use crate::expert::shape::{Extent, span_m};
+use crate::linear::{Matrix, Vector};
+use crate::world::Block;
+
+/// Half the hand's width along the way its fingers move, and across, in metres.
+const HAND_HALF_M: [f64; 2] = [0.104, 0.032];
+/// Half of what two open fingers take up, along and across.
+const FINGERS_HALF_M: [f64; 2] = [0.068, 0.011];
+/// The hand's underside above the grip point, and the finger tips below it, in metres.
+const HAND_ABOVE_M: f64 = 0.031;
+const TIPS_BELOW_M: f64 = 0.0095;
+/// How high above the ground the grip point stays, so that the finger tips do not scrape.
+const GROUND_M: f64 = 0.0115;
+/// How far below an object's top it is taken: the hand must not press on it.
+const BELOW_TOP_M: f64 = 0.025;
+/// What the finger pads cover below and above the grip point, in metres.
+const PADS_M: [f64; 2] = [-0.004, 0.012];
+/// The widest thing between open fingers, in metres.
+const WIDEST_M: f64 = 0.074;
+/// Room to other things that the expert wants, in metres.
+const ROOM_M: f64 = 0.010;
+/// Half of what a finger covers across, which must stay on the object, in metres.
+const PAD_HALF_M: f64 = 0.010;
+
+/// A place of the grip point and a turn of the hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grasp {
+    pub position_m: Vector,
+    /// Columns are the hand's axes; the first is the way the fingers move.
+    pub rotation: Matrix<3, 3>,
+    /// What is between the fingers there.
+    pub width_m: f64,
+    cost: f64,
+}
+
+impl Grasp {
+    /// The cheapest of a fan of turns and a row of offsets: narrow, free of neighbours, in the
+    /// middle, and little turned.
+    pub(super) fn best(object: &[Block], others: &[Block]) -> Self {
+        let extent = Extent::of(object);
+        let middle = (extent.low_m[2] + extent.high_m[2]) / 2.0;
+        let height = middle.max(extent.high_m[2] - BELOW_TOP_M).max(GROUND_M);
+        let base = principal_angle(object);
+        let candidates = (0..12).flat_map(|turn| {
+            let angle = base + f64::from(turn) * PI / 12.0;
+            (-3..=3).map(move |shift| (angle, f64::from(shift) * 0.008))
+        });
+        candidates
+            .map(|(angle, shift_m)| Self::candidate(object, others, height, angle, shift_m))
+            .min_by(|a, b| a.cost.total_cmp(&b.cost))
+            .expect("the row of candidates is not empty")
+    }
+
+    fn candidate(object: &[Block], others: &[Block], z: f64, angle: f64, shift_m: f64) -> Self {
+        let (along, across) = frame(angle);
+        // The arm is at ease with the fingers moving along y; half a turn gives the same grasp.
+        let turn = angle.rem_euclid(PI) - FRAC_PI_2;
+        let slab = slab(object, z);
+        let [from, to] = span(&slab, &along);
+        let [left, right] = span(&slab, &across);
+        let half_across = (right - left) / 2.0;
+        let (u, v) = ((from + to) / 2.0, (left + right) / 2.0 + shift_m);
+        let position_m = [u * along[0] + v * across[0], u * along[1] + v * across[1], z];
+        let width_m = to - from;
+        let gap = gap_m(others, &along, &across, [u, v], z);
+        let hangs_over = (shift_m.abs() + PAD_HALF_M - half_across).max(0.0);
+        let cost = width_m
+            + 0.3 * shift_m.abs()
+            + 0.01 * turn.abs()
+            + 5.0 * (ROOM_M - gap).max(0.0)
+            + 5.0 * (width_m - WIDEST_M).max(0.0)
+            + if shift_m == 0.0 { 0.0 } else { hangs_over };
+        Self { position_m, rotation: hand(&along), width_m, cost }
+    }
+
+    /// The same grasp from the side that the hand is nearer to: fingers can change places.
+    pub(super) fn facing(self, rotation: &Matrix<3, 3>) -> Self {
+        let [x, y] = [self.rotation[0][0], self.rotation[1][0]];
+        let faces = rotation[0][0] * x + rotation[1][0] * y >= 0.0;
+        if faces { self } else { Self { rotation: hand(&[-x, -y, 0.0]), ..self } }
+    }
+
+    /// The hand's present direction, fingers straight down.
+    pub(super) fn upright(&self, rotation: &Matrix<3, 3>) -> Matrix<3, 3> {
+        let [x, y] = [rotation[0][0], rotation[1][0]];
+        let length = x.hypot(y);
+        if length > 0.1 { hand(&[x / length, y / length, 0.0]) } else { self.rotation }
+    }
+}
+
+/// The direction at an angle in the plane, and the one across it.
+fn frame(angle: f64) -> (Vector, Vector) {
+    let (sine, cosine) = angle.sin_cos();
+    ([cosine, sine, 0.0], [-sine, cosine, 0.0])
+}
+
+/// The hand with its fingers down, which move along this level direction.
+fn hand(along: &Vector) -> Matrix<3, 3> {
+    let [x, y, _] = *along;
+    [[x, y, 0.0], [y, -x, 0.0], [0.0, 0.0, -1.0]]
+}
+
+/// The angle of a level edge of the object's largest box.
+fn principal_angle(object: &[Block]) -> f64 {
+    let volume = |block: &Block| block.half_m.iter().product::<f64>();
+    let largest = object.iter().max_by(|a, b| volume(a).total_cmp(&volume(b)));
+    largest.map_or(0.0, |block| {
+        let level = |&axis: &usize| block.rotation[2][axis].abs() < 0.5;
+        let axis = (0..3).find(level).unwrap_or(0);
+        block.rotation[1][axis].atan2(block.rotation[0][axis])
+    })
+}
+
+/// The boxes that the finger pads would meet at this height; all of them if none.
+fn slab(object: &[Block], z: f64) -> Vec<Block> {
+    let met = |block: &&Block| {
+        let [low, high] = span_m(block, &[0.0, 0.0, 1.0]);
+        low < z + PADS_M[1] && high > z + PADS_M[0]
+    };
+    let slab: Vec<_> = object.iter().filter(met).copied().collect();
+    if slab.is_empty() { object.to_vec() } else { slab }
+}
+
+fn span(blocks: &[Block], direction: &Vector) -> [f64; 2] {
+    let spans = blocks.iter().map(|block| span_m(block, direction));
+    spans.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], [from, to]| {
+        [low.min(from), high.max(to)]
+    })
+}
+
+/// Room between the open hand in this place and the nearest of the others; negative if they meet.
+fn gap_m(others: &[Block], along: &Vector, across: &Vector, at: [f64; 2], z: f64) -> f64 {
+    let room = |block: &Block| {
+        let top = span_m(block, &[0.0, 0.0, 1.0])[1];
+        let beside = |half: [f64; 2]| {
+            let one = |direction: &Vector, middle: f64, half: f64| {
+                let [low, high] = span_m(block, direction);
+                (low - middle - half).max(middle - half - high)
+            };
+            one(along, at[0], half[0]).max(one(across, at[1], half[1]))
+        };
+        let hand =
+            if top > z + HAND_ABOVE_M - ROOM_M { beside(HAND_HALF_M) } else { f64::INFINITY };
+        let fingers = if top > z - TIPS_BELOW_M { beside(FINGERS_HALF_M) } else { f64::INFINITY };
+        hand.min(fingers)
+    };
+    others.iter().map(room).fold(f64::INFINITY, f64::min).min(1.0)
+}
