@@ -106,3 +106,48 @@ fn the_first_goal_is_the_orientation_of_the_reset_posture() {
     let hand = episode.world().site_rotation(episode.controller().arm().grip());
     assert!(goal.iter().zip(hand.as_flattened()).any(|(a, b)| (a - b).abs() > 1e-3));
 }
+
+#[test]
+fn a_policy_sees_what_the_live_environment_reports() {
+    let Some(task) = data::task("butter") else { return };
+    let recording = Recording::read("butter", 0).expect("data that was there");
+    let mut episode = Episode::start(&task, 0).expect("an initial state");
+    near(&episode.observe().state(), &AT_THE_START);
+    for action in &recording.actions[..40] {
+        episode.step(*action).expect("a recorded action");
+    }
+    let seen = episode.observe();
+    near(&seen.state(), &AFTER_FORTY);
+    near(&seen.object.position_m, &[-0.119588832660, -0.244357645606, 0.008695477419]);
+    near(&seen.object.quaternion, &[0.0, 0.0, 0.0, 1.0]);
+    near(&seen.basket.position_m, &[0.011780144505, 0.264163548596, -0.004582345327]);
+}
+
+/// openpi's state out of the live Python environment: butter, initial state 0.
+const AT_THE_START: [f64; 8] = [
+    -0.153928117042,
+    -0.000649234389,
+    0.253593485171,
+    3.134579929733,
+    -0.023258270660,
+    -0.127940906251,
+    0.020833,
+    -0.020833,
+];
+
+/// The same after forty recorded actions.
+const AFTER_FORTY: [f64; 8] = [
+    -0.121067104987,
+    -0.245662896941,
+    0.009542422217,
+    3.140278791185,
+    -0.001305133619,
+    -0.092287651427,
+    0.030196642868,
+    -0.035306737908,
+];
+
+fn near(seen: &[f64], expected: &[f64]) {
+    let error = seen.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(error < 1e-5, "{seen:?}, expected {expected:?}");
+}
