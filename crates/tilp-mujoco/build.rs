@@ -1,7 +1,7 @@
 //! Lets this crate's tests and examples find MuJoCo at run time, and says so if it is missing.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The folder that mujoco-rs links from; `.cargo/config.toml` gives its default.
 const LINK: &str = "MUJOCO_DYNAMIC_LINK_DIR";
@@ -15,7 +15,7 @@ fn main() {
         return;
     }
     let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join(SETUP);
-    let candidates = [env::var(LINK).unwrap_or_default().into(), setup.clone()];
+    let candidates = [env::var(LINK).unwrap_or_default().into(), setup];
     for folder in &candidates {
         println!("cargo::rerun-if-changed={}", folder.join(LIBRARY).display());
     }
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-fn announce(folder: &PathBuf) {
+fn announce(folder: &Path) {
     let folder = folder.display();
     println!("cargo::rustc-link-search=native={folder}");
     println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
