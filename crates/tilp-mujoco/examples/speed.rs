@@ -1,4 +1,5 @@
-//! Control steps per second on one core, while the expert works.
+//! Control steps per second on one core, while the expert works: by the wall clock, and per second
+//! that the core really gave, which differs on a busy machine.
 //!
 //! `cargo run --release -p tilp-mujoco --features mujoco --example speed -- FOLDER [EPISODES]`,
 //! where FOLDER has one folder per task of LIBERO's suite libero_object.
@@ -16,22 +17,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or("expected the folder with LIBERO's tasks")?;
     let n_episodes: usize = arguments.next().map_or(Ok(2), |text| text.parse())?;
-    println!("{:20} {:>12} {:>10}", "task", "steps", "steps/s");
-    let (mut all_steps, mut all_seconds) = (0, 0.0);
+    println!("{:20} {:>8} {:>10} {:>12}", "task", "steps", "steps/s", "steps/CPU s");
+    let mut all = Work::default();
     for object in OBJECTS {
         let task = Task::load(&Path::new(&folder).join(object), object)?;
-        let (steps, seconds) = time(&task, n_episodes)?;
-        println!("{object:20} {steps:12} {:10.0}", steps as f64 / seconds);
-        all_steps += steps;
-        all_seconds += seconds;
+        let work = work(&task, n_episodes)?;
+        work.print(object);
+        all.steps += work.steps;
+        all.wall_s += work.wall_s;
+        all.cpu_s += work.cpu_s;
     }
-    println!("{:20} {all_steps:12} {:10.0}", "all", all_steps as f64 / all_seconds);
+    all.print("all");
     Ok(())
 }
 
-/// Control steps and seconds of some episodes, the loading apart.
-fn time(task: &Task, n_episodes: usize) -> Result<(usize, f64), tilp_mujoco::Error> {
-    let start = Instant::now();
+/// Control steps and the time they took.
+#[derive(Default)]
+struct Work {
+    steps: usize,
+    wall_s: f64,
+    cpu_s: f64,
+}
+
+impl Work {
+    fn print(&self, name: &str) {
+        let steps = self.steps as f64;
+        let [wall, cpu] = [self.wall_s, self.cpu_s].map(|seconds| steps / seconds);
+        println!("{name:20} {:8} {wall:10.0} {cpu:12.0}", self.steps);
+    }
+}
+
+/// Some episodes, the loading apart.
+fn work(task: &Task, n_episodes: usize) -> Result<Work, Box<dyn std::error::Error>> {
+    let (start, cpu_start_s) = (Instant::now(), cpu_s()?);
     let mut steps = 0;
     for state in 0..n_episodes {
         let mut episode = Episode::start(task, state)?;
@@ -40,5 +58,12 @@ fn time(task: &Task, n_episodes: usize) -> Result<(usize, f64), tilp_mujoco::Err
         }
         steps += episode.n_steps();
     }
-    Ok((steps, start.elapsed().as_secs_f64()))
+    Ok(Work { steps, wall_s: start.elapsed().as_secs_f64(), cpu_s: cpu_s()? - cpu_start_s })
+}
+
+/// Seconds that this thread has spent on a core: the first number of the file, in nanoseconds.
+fn cpu_s() -> Result<f64, Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds: f64 = text.split_whitespace().next().unwrap_or_default().parse()?;
+    Ok(nanoseconds * 1e-9)
 }

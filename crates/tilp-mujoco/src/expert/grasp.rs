@@ -62,18 +62,18 @@ impl Grasp {
         let slab = slab(object, z);
         let [from, to] = span(&slab, &along);
         let [left, right] = span(&slab, &across);
-        let half_across = (right - left) / 2.0;
+        let room_across = ((right - left) / 2.0 - PAD_HALF_M).max(0.0);
         let (u, v) = ((from + to) / 2.0, (left + right) / 2.0 + shift_m);
         let position_m = [u * along[0] + v * across[0], u * along[1] + v * across[1], z];
         let width_m = to - from;
         let gap = gap_m(others, &along, &across, [u, v], z);
-        let hangs_over = (shift_m.abs() + PAD_HALF_M - half_across).max(0.0);
+        // All in metres of width that the expert would rather grip than suffer the defect.
         let cost = width_m
-            + 0.3 * shift_m.abs()
             + 0.01 * turn.abs()
+            + 0.3 * shift_m.abs()
+            + 2.0 * (shift_m.abs() - room_across).max(0.0)
             + 5.0 * (ROOM_M - gap).max(0.0)
-            + 5.0 * (width_m - WIDEST_M).max(0.0)
-            + if shift_m == 0.0 { 0.0 } else { hangs_over };
+            + 5.0 * (width_m - WIDEST_M).max(0.0);
         Self { position_m, rotation: hand(&along), width_m, cost }
     }
 

@@ -17,8 +17,12 @@ use crate::osc::{ACTION, MOVE_M};
 const ALIGNED_M: f64 = 0.010;
 /// Turn in radians below which it does.
 const ALIGNED_RAD: f64 = 0.08;
+/// Sideways distance in metres from which other things may stand in the way.
+const FAR_M: f64 = 0.03;
 /// Distance from the grasp in metres at which the fingers shut.
 const REACH_M: f64 = 0.008;
+/// Fingers that are nearer to each other than this have begun to shut, in metres.
+const OPEN_M: f64 = 0.07;
 /// What the fingers must be further open than the object is wide, in metres.
 const PLAY_M: f64 = 0.008;
 /// Room kept between the lowest point of what moves and the highest of what stands, in metres.
@@ -98,7 +102,7 @@ impl Scene {
         let turn = turn_between(&self.rotation, &self.grasp.rotation);
         let sideways = length(&[way[0], way[1]]);
         // Fingers that have begun to shut go on, even where the object gave way a little.
-        let reach = if self.opening_m < 0.07 { 2.0 * REACH_M } else { REACH_M };
+        let reach = if self.opening_m < OPEN_M { 2.0 * REACH_M } else { REACH_M };
         if length(&way) < reach {
             return Wish { step_m: way, turn, shut: true };
         }
@@ -111,12 +115,8 @@ impl Scene {
 
     /// Towards the place above the grasp, up first where the hand would run into something.
     fn hover(&self, way: &Vector, sideways: f64) -> Vector {
-        let over_object = self.object.high_m[2] + CLEAR_M;
-        let height = if sideways > 0.03 {
-            over_object.max(self.others_top_m.min(0.16) + CLEAR_M)
-        } else {
-            over_object
-        };
+        let tallest = if sideways > FAR_M { self.others_top_m } else { 0.0 };
+        let height = self.object.high_m[2].max(tallest) + CLEAR_M;
         let up = height - self.hand_m[2];
         if up > CLEAR_M { [0.0, 0.0, up] } else { [way[0], way[1], up] }
     }

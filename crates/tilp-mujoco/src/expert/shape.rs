@@ -34,13 +34,10 @@ pub(super) struct Extent {
 
 impl Extent {
     pub(super) fn of(blocks: &[Block]) -> Self {
-        let mut extent = Self { low_m: [f64::INFINITY; 3], high_m: [f64::NEG_INFINITY; 3] };
-        for corner in blocks.iter().flat_map(corners) {
-            for axis in 0..3 {
-                extent.low_m[axis] = extent.low_m[axis].min(corner[axis]);
-                extent.high_m[axis] = extent.high_m[axis].max(corner[axis]);
-            }
-        }
-        extent
+        let empty = Self { low_m: [f64::INFINITY; 3], high_m: [f64::NEG_INFINITY; 3] };
+        blocks.iter().flat_map(corners).fold(empty, |extent, corner| Self {
+            low_m: std::array::from_fn(|axis| extent.low_m[axis].min(corner[axis])),
+            high_m: std::array::from_fn(|axis| extent.high_m[axis].max(corner[axis])),
+        })
     }
 }

@@ -32,16 +32,14 @@ impl Recording {
     /// Replays it and gives the robot's largest error for each control step.
     fn replay(&self, task: &Task, index: usize) -> Vec<f64> {
         let mut episode = Episode::start(task, index).expect("an initial state");
-        let steps = self.actions.iter().zip(&self.qpos).zip(&self.succ).enumerate();
-        let error =
-            |(step, ((action, qpos), &success)): (usize, ((&[f64; 7], &Vec<f64>), &bool))| {
-                episode.step(*action).expect("a recorded action");
-                let place = format!("{} {index}, control step {step}", task.object());
-                assert_eq!(episode.is_success(), success, "{place}");
-                let pairs = episode.world().qpos().iter().zip(qpos).take(ROBOT);
-                pairs.map(|(now, then)| (now - then).abs()).fold(0.0, f64::max)
-            };
-        steps.map(error).collect()
+        let replay = |(step, action): (usize, &[f64; 7])| {
+            episode.step(*action).expect("a recorded action");
+            let place = format!("{} {index}, control step {step}", task.object());
+            assert_eq!(episode.is_success(), self.succ[step], "{place}");
+            let pairs = episode.world().qpos().iter().zip(&self.qpos[step]).take(ROBOT);
+            pairs.map(|(now, then)| (now - then).abs()).fold(0.0, f64::max)
+        };
+        self.actions.iter().enumerate().map(replay).collect()
     }
 }
 
