@@ -150,3 +150,57 @@ fn gap_m(others: &[Block], along: &Vector, across: &Vector, at: [f64; 2], z: f64
     };
     others.iter().map(room).fold(f64::INFINITY, f64::min).min(1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UPRIGHT: Matrix<3, 3> = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+
+    /// A box that stands on the ground.
+    fn block(x: f64, y: f64, half_m: Vector) -> Block {
+        Block { centre_m: [x, y, half_m[2]], rotation: UPRIGHT, half_m }
+    }
+
+    /// As long and flat as the cream cheese.
+    const FLAT: Vector = [0.040, 0.021, 0.009];
+
+    #[test]
+    fn a_box_alone_is_taken_in_the_middle_across_its_narrow_side() {
+        let grasp = Grasp::best(&[block(0.1, 0.2, FLAT)], &[]);
+        assert!((grasp.width_m - 0.042).abs() < 1e-12, "{grasp:?}");
+        assert!((grasp.position_m[0] - 0.1).abs() < 1e-12, "{grasp:?}");
+        assert!((grasp.position_m[1] - 0.2).abs() < 1e-12, "{grasp:?}");
+        assert_eq!(grasp.position_m[2], GROUND_M);
+    }
+
+    #[test]
+    fn a_tall_neighbour_moves_the_grasp_until_the_hand_is_clear_of_it() {
+        let neighbour = block(0.05, -0.1, [0.031, 0.031, 0.038]);
+        let beside = |grasp: Grasp| {
+            let along = [grasp.rotation[0][0], grasp.rotation[1][0], 0.0];
+            let across = [-along[1], along[0], 0.0];
+            let at = [&along, &across].map(|axis| crate::linear::dot(axis, &grasp.position_m));
+            gap_m(&[neighbour], &along, &across, at, grasp.position_m[2])
+        };
+        let object = [block(0.0, 0.0, FLAT)];
+        assert!(beside(Grasp::best(&object, &[])) < 0.0);
+        assert!(beside(Grasp::best(&object, &[neighbour])) > 0.005);
+    }
+
+    #[test]
+    fn a_neighbour_lower_than_the_hand_is_not_in_its_way() {
+        let low = block(0.0, -0.085, [0.01, 0.01, 0.009]);
+        let object = [block(0.0, 0.0, FLAT)];
+        let [alone, beside] = [&[][..], &[low]].map(|others| Grasp::best(&object, others));
+        assert_eq!(alone.position_m, beside.position_m);
+    }
+
+    #[test]
+    fn fingers_change_places_rather_than_turn_the_hand_by_half() {
+        let grasp = Grasp::best(&[block(0.0, 0.0, FLAT)], &[]);
+        let away = hand(&[0.3, -0.95, 0.0]);
+        let facing = grasp.facing(&away).rotation;
+        assert!(facing[0][0] * away[0][0] + facing[1][0] * away[1][0] > 0.0);
+    }
+}

@@ -17,8 +17,7 @@ pub fn libero() -> Option<PathBuf> {
     }
     let absent = format!("{} is absent: TILP_LIBERO names LIBERO's data", folder.display());
     assert!(std::env::var_os("TILP_REQUIRE_LIBERO").is_none_or(|value| value != "1"), "{absent}");
-    // Not `eprintln`, which the harness hides while a test passes.
-    writeln!(std::io::stderr(), "SKIPPED: {absent}").expect("standard error");
+    say(&format!("SKIPPED: {absent}"));
     None
 }
 
@@ -27,9 +26,10 @@ pub fn task(object: &str) -> Option<Task> {
     Some(Task::load(&libero()?.join(object), object).expect("a task in LIBERO's data"))
 }
 
-/// A line that is seen although the test passes.
+/// Prints a line that is seen although the test passes: the harness hides `eprintln` then.
 pub fn say(line: &str) {
-    writeln!(std::io::stderr(), "{line}").expect("standard error");
+    // In one piece, so that lines of other threads do not come between.
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).expect("standard error");
 }
 
 /// A fresh folder that is gone after the test.
