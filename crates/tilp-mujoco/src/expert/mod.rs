@@ -16,7 +16,7 @@ use crate::osc::{ACTION, MOVE_M};
 /// Sideways error in metres below which the hand goes down on an object.
 const ALIGNED_M: f64 = 0.010;
 /// Turn in radians below which it does.
-const ALIGNED_RAD: f64 = 0.08;
+const ALIGNED_RAD: f64 = 0.12;
 /// Sideways distance in metres from which other things may stand in the way.
 const FAR_M: f64 = 0.03;
 /// Distance from the grasp in metres at which the fingers shut.
@@ -106,7 +106,9 @@ impl Scene {
         if length(&way) < reach {
             return Wish { step_m: way, turn, shut: true };
         }
-        let aligned = sideways < ALIGNED_M && length(&turn) < ALIGNED_RAD;
+        // A hand that is on its way down goes on with twice the error, or noise would turn it back.
+        let slack = if self.hand_m[2] < self.object.high_m[2] + CLEAR_M / 2.0 { 2.0 } else { 1.0 };
+        let aligned = sideways < slack * ALIGNED_M && length(&turn) < slack * ALIGNED_RAD;
         if aligned && self.opening_m > self.grasp.width_m + PLAY_M {
             return Wish { step_m: way, turn, shut: false };
         }
