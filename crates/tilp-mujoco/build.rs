@@ -14,7 +14,9 @@ fn main() {
     if env::var_os("CARGO_FEATURE_MUJOCO").is_none() {
         return;
     }
-    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join(SETUP);
+    // Asked now and not compiled in: checkouts that share a target folder share this program.
+    let manifest = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let setup = Path::new(&manifest).join(SETUP);
     let candidates = [env::var(LINK).unwrap_or_default().into(), setup];
     for folder in &candidates {
         println!("cargo::rerun-if-changed={}", folder.join(LIBRARY).display());
