@@ -101,11 +101,9 @@ const METHODS: [Method; 13] = [
     ),
     Method {
         rates_of: Some("tilp"),
-        ..Method::own(
-            "oracle",
-            "tilp told the true world model: no method, a reference",
-            |kit| Box::new(Oracle::new(kit.nominal, kit.tilp, kit.oracle, kit.seed)),
-        )
+        ..Method::own("oracle", "tilp told the true world model: no method, a reference", |kit| {
+            Box::new(Oracle::new(kit.nominal, kit.tilp, kit.oracle, kit.seed))
+        })
     },
 ];
 
