@@ -46,7 +46,7 @@ pub enum Verb {
     /// Run methods along an axis of the problem: the paper's figures
     #[command(after_help = STUDY)]
     Sweep(Sweep),
-    /// Make tables, figures and a page of a study; its shards are put together
+    /// Make tables, figures and one page of studies; shards are put together
     Report(Report),
     /// Show a finished run to the twin: predicted against realised, before and after calibration
     #[command(after_help = TWIN)]
@@ -101,7 +101,7 @@ A study is a fixed list of runs (point x method x seed). Started again it goes o
 kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Shard
 i of N does every N-th run from the i-th on, into the same folder or one of its own (`tilp report`
 puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, the tables
-runs.csv, table.csv, table.md and table.tex, the figures, and report.html.
+runs.csv, table.csv, table.md and table.tex, aims.md, the figures as SVG and PNG, and report.html.
 
 Exit codes: 0 done, 1 some run failed, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C,
 SIGTERM and SIGUSR1 after the rounds in progress; checkpoints were written";

@@ -1,8 +1,6 @@
 //! Folders of DeepMIMO (version 4): one file for each quantity of the paths between a transmitter and a
 //! set of receivers, such as `power_t001_tx000_r000.npz`.
 
-use std::collections::BTreeMap;
-
 use super::npz::{Array, Npz};
 use super::{Recording, RecordingError};
 
@@ -15,7 +13,7 @@ pub(super) fn read(
     names: &[String],
     read: &dyn Fn(&str) -> Result<Vec<u8>, RecordingError>,
 ) -> Result<Recording, RecordingError> {
-    let pair = pairs(names).into_keys().next().ok_or_else(|| RecordingError::File {
+    let pair = first_pair(names).ok_or_else(|| RecordingError::File {
         name: "power_*.npz".into(),
         reason: "is not there, expected a folder of DeepMIMO".into(),
     })?;
@@ -58,13 +56,9 @@ pub(super) fn read(
     })
 }
 
-/// Names of pairs that have powers.
-fn pairs(names: &[String]) -> BTreeMap<String, ()> {
-    let pair = |name: &String| {
-        let pair = name.strip_prefix("power_")?.strip_suffix(".npz")?;
-        Some((pair.to_owned(), ()))
-    };
-    names.iter().filter_map(pair).collect()
+/// Name of the first pair that has powers.
+fn first_pair(names: &[String]) -> Option<&str> {
+    names.iter().filter_map(|name| name.strip_prefix("power_")?.strip_suffix(".npz")).min()
 }
 
 fn odd(key: &str, array: &Array, expected: &str) -> RecordingError {
