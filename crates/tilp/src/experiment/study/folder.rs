@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Episodes, Job, Plan, Subject};
+use super::finished::kept;
+use super::{Episodes, Finished, Job, Plan, Subject};
 use crate::experiment::RunError;
-use crate::record::{RecordError, RunFolder, Summary, write_beside};
+use crate::record::{RecordError, RunFolder, write_beside};
 use crate::scenario::{Scenario, ScenarioError};
 
-const PLAN: &str = "study.json";
-const SCENARIO: &str = "scenario.toml";
+pub(super) const PLAN: &str = "study.json";
+pub(super) const SCENARIO: &str = "scenario.toml";
 
 /// Where a study, or a shard of it, lies.
 #[derive(Clone, Debug)]
@@ -22,13 +23,15 @@ pub struct StudyFolder {
     pub plan: Plan,
     /// All runs, of all shards.
     pub jobs: Vec<Job>,
+    /// What is known of finished runs besides their folders, by the place of their jobs.
+    kept: Vec<Option<Finished>>,
 }
 
 /// What became of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It is complete.
-    Done(Box<Summary>),
+    Done(Box<Finished>),
     /// It failed, for this reason.
     Failed(String),
     /// It was not begun, or not finished.
@@ -80,8 +83,7 @@ impl StudyFolder {
     /// Begins a study, or goes on with the same one.
     pub fn create(path: &Path, plan: Plan, scenario: &Scenario) -> Result<Self, StudyError> {
         plan.jobs(scenario)?; // all that is asked for exists
-        let text = serde_json::to_string_pretty(&plan).expect("a plan is plain data") + "\n";
-        let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), text)];
+        let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), plan.to_json())];
         if path.join(PLAN).exists() {
             let same = |(name, text): &(String, String)| {
                 fs::read_to_string(path.join(name)).is_ok_and(|found| found == *text)
@@ -120,7 +122,8 @@ impl StudyFolder {
         let plan: Plan = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         let scenario = Scenario::load(&path.join(SCENARIO).display().to_string(), &[])?;
         let jobs = plan.jobs(&scenario)?;
-        Ok(Self { path: path.to_owned(), plan, jobs })
+        let kept = kept(path, &jobs)?;
+        Ok(Self { path: path.to_owned(), plan, jobs, kept })
     }
 
     /// Where it is.
@@ -138,11 +141,14 @@ impl StudyFolder {
     pub fn outcome(&self, job: &Job) -> Result<Outcome, StudyError> {
         let path = self.path.join(job.folder());
         if let Some(folder) = begun(&path, job)? {
-            match folder.read_summary() {
-                Ok(summary) => return Ok(Outcome::Done(Box::new(summary))),
+            match Finished::of(&folder) {
+                Ok(finished) => return Ok(Outcome::Done(Box::new(finished))),
                 Err(RecordError::Absent { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+        if let Some(finished) = self.kept(job) {
+            return Ok(Outcome::Done(Box::new(finished.clone())));
         }
         Ok(match fs::read_to_string(note(&path)) {
             Ok(text) => {
@@ -152,6 +158,12 @@ impl StudyFolder {
             }
             Err(_) => Outcome::Missing,
         })
+    }
+
+    fn kept(&self, job: &Job) -> Option<&Finished> {
+        let same = |other: &&Job| other.subject == job.subject && other.seed == job.seed;
+        let at = self.jobs.iter().position(|other| same(&other))?;
+        self.kept[at].as_ref()
     }
 
     /// Notes beside the place of a run why it failed.

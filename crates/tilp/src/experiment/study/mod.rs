@@ -4,6 +4,7 @@
 //! and where it lies. Finished runs are never done again; those that were interrupted go on.
 
 mod execute;
+mod finished;
 mod folder;
 mod questions;
 mod report;
@@ -17,6 +18,7 @@ use crate::record::n_far;
 use crate::scenario::{Method, Scenario, ScenarioError, method};
 
 pub use execute::{Event, Executor, Host, Tally};
+pub use finished::{Finished, Sample};
 pub use folder::{Outcome, RunResult, StudyError, StudyFolder, by_study, merged};
 pub use questions::{Axis, GROUPS, Question, ablations, comparison, sweep};
 pub use report::{Report, Section};
@@ -128,6 +130,11 @@ impl Plan {
             })
         };
         Ok(self.seeds.iter().flat_map(of).collect())
+    }
+
+    /// It as `study.json` has it.
+    fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a plan is plain data") + "\n"
     }
 
     /// The rows of its tables, in order.

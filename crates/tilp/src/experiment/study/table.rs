@@ -1,6 +1,6 @@
 //! The tables of a study.
 
-use super::{Outcome, Plan, RunResult, Subject};
+use super::{Finished, Outcome, Plan, RunResult, Subject};
 use crate::record::{Summary, wilson_95};
 use crate::round::SuccessCount;
 use crate::statistics::{Estimate, bootstrap_mean, effect_size, sign_flip};
@@ -84,8 +84,8 @@ pub const METRICS: [Metric; 26] = [
 pub struct Row {
     /// Which.
     pub subject: Subject,
-    /// Seeds and summaries of the complete runs.
-    pub runs: Vec<(u64, Summary)>,
+    /// The complete runs with their seeds.
+    pub runs: Vec<(u64, Finished)>,
     /// Seeds and reasons of those that failed.
     pub failed: Vec<(u64, String)>,
     /// Seeds of those that are not there.
@@ -119,7 +119,7 @@ pub struct Table {
 impl Row {
     /// Values of a metric where there are any, with their seeds.
     pub fn values(&self, metric: &Metric) -> Vec<(u64, f64)> {
-        let value = |(seed, run): &(u64, Summary)| Some((*seed, (metric.value)(run)?));
+        let value = |(seed, run): &(u64, Finished)| Some((*seed, (metric.value)(&run.summary)?));
         self.runs.iter().filter_map(value).collect()
     }
 
@@ -175,7 +175,7 @@ impl Table {
             for result in results.iter().filter(|result| result.subject == subject) {
                 episodes = result.episodes;
                 match &result.outcome {
-                    Outcome::Done(summary) => runs.push((result.seed, (**summary).clone())),
+                    Outcome::Done(run) => runs.push((result.seed, (**run).clone())),
                     Outcome::Failed(reason) => failed.push((result.seed, reason.clone())),
                     Outcome::Missing => missing.push(result.seed),
                 }
@@ -215,7 +215,9 @@ impl Table {
         let none = || vec![String::new(); METRICS.len()];
         let mut lines = vec![head.into_iter().map(str::to_owned).collect()];
         for row in &self.rows {
-            let values = |run| METRICS.iter().map(|metric| text((metric.value)(run))).collect();
+            let values = |run: &Finished| {
+                METRICS.iter().map(|metric| text((metric.value)(&run.summary))).collect()
+            };
             let done = row.runs.iter().map(|(seed, run)| (*seed, "done", values(run), ""));
             let failed = row.failed.iter().map(|(seed, why)| (*seed, "failed", none(), &why[..]));
             let missing = row.missing.iter().map(|seed| (*seed, "missing", none(), ""));

@@ -235,6 +235,60 @@ fn a_folder_holds_one_study() {
     assert!(matches!(StudyFolder::open(&scratch.path("d")), Err(StudyError::Absent { .. })));
 }
 
+/// The same study in another folder, without its run folders: what a report of it leaves.
+fn handed_on(study: &StudyFolder, path: &Path) -> StudyFolder {
+    let report = Report::of(std::slice::from_ref(study)).unwrap();
+    crate::record::write_beside(path, &report.files()).unwrap();
+    StudyFolder::open(path).unwrap()
+}
+
+#[test]
+fn a_report_is_a_study_that_can_be_shown_and_gone_on_with_without_the_run_folders() {
+    let scratch = Scratch::new("handed-on");
+    let whole = study(&scratch.path("whole"));
+    let half = study(&scratch.path("half"));
+    let host = Silent::stopping_after(usize::MAX);
+    executor().execute(&whole, Shard::WHOLE, &host).unwrap();
+    executor().execute(&half, Shard { index: 0, count: 2 }, &host).unwrap();
+    let again = handed_on(&half, &scratch.path("again"));
+    assert_eq!(tables(std::slice::from_ref(&again)), tables(std::slice::from_ref(&half)));
+    // Asked for once more, the two that are known are kept and the two that are missing are run.
+    let host = Silent::stopping_after(usize::MAX);
+    let gone_on = study(again.path());
+    executor().execute(&gone_on, Shard::WHOLE, &host).unwrap();
+    assert_eq!((host.saw("kept"), host.saw("done")), (2, 2));
+    let files = |study: StudyFolder| Report::of(&[study]).unwrap().files();
+    assert_eq!(files(gone_on), files(whole), "page, pictures and all");
+}
+
+#[test]
+fn what_is_kept_of_a_run_must_be_of_this_study() {
+    let scratch = Scratch::new("kept");
+    let whole = study(&scratch.path("whole"));
+    let host = Silent::stopping_after(usize::MAX);
+    executor().execute(&whole, Shard { index: 0, count: 4 }, &host).unwrap();
+    let path = scratch.path("again");
+    let file = path.join("runs.jsonl");
+    handed_on(&whole, &path);
+    let good = fs::read_to_string(&file).unwrap();
+    let refusal = |text: &str| {
+        fs::write(&file, text).unwrap();
+        StudyFolder::open(&path).expect_err("a line that does not belong").to_string()
+    };
+    let hash = whole.jobs[0].scenario.hash();
+    assert!(
+        refusal(&good.replace(&hash, "0"))
+            .contains("line 1: tiny, random, seed 0: scenario_hash is 0")
+    );
+    assert!(
+        refusal(&good.replace("\"seed\":0", "\"seed\":7")).contains("seed 7: no run of this study")
+    );
+    assert!(
+        refusal(&(good.clone() + &good)).contains("line 2: tiny, random, seed 0: a second time")
+    );
+    assert!(refusal("{").contains("line 1: EOF"));
+}
+
 #[test]
 fn a_shard_is_one_of_so_many() {
     assert_eq!(Shard::parse("1/3"), Ok(Shard { index: 1, count: 3 }));
@@ -304,7 +358,7 @@ fn a_threshold_that_was_not_always_reached_has_no_mean() {
         let mut summary =
             crate::record::Summary { success_final: Some(success), ..Default::default() };
         summary.rta.at_60 = round;
-        Outcome::Done(Box::new(summary))
+        Outcome::Done(Box::new(Finished { summary, ..Default::default() }))
     };
     let plan = comparison(&question(&["tilp", "random"], &[0, 1]));
     let results = [
@@ -329,7 +383,7 @@ fn made_up() -> (Plan, Table) {
     let plan = comparison(&question(&["tilp", "random", "asfl+guard"], &[0, 1]));
     let run = |success: f64| {
         let summary = crate::record::Summary { success_final: Some(success), ..Default::default() };
-        Outcome::Done(Box::new(summary))
+        Outcome::Done(Box::new(Finished { summary, ..Default::default() }))
     };
     let results = [
         result("tilp", 0, run(0.8)),
@@ -348,7 +402,9 @@ fn made_up_report() -> Report {
     let (plan, table) = made_up();
     let scenario = "name = \"tiny\"".to_owned();
     let name = "compare-tiny".to_owned();
-    Report { sections: vec![Section { name, plan, table, figures: Vec::new(), scenario }] }
+    let figures = Vec::new();
+    let finished = String::new();
+    Report { sections: vec![Section { name, plan, table, figures, scenario, finished }] }
 }
 
 fn file(report: &Report, wanted: &str) -> String {
@@ -378,7 +434,7 @@ fn a_row_that_is_level_with_tilp_is_named_in_the_first_paragraph() {
     let mut report = made_up_report();
     assert!(!file(&report, "report.html").contains("No less success"));
     for (_, run) in &mut report.sections[0].table.rows[1].runs {
-        run.success_final = Some(0.75);
+        run.summary.success_final = Some(0.75);
     }
     assert!(file(&report, "report.html").contains("No less success in the mean: random."));
 }
@@ -397,10 +453,10 @@ fn an_aim_is_met_where_the_whole_interval_says_so() {
     // Half of the seconds is ahead of `random`, but no tenth of the best of the eight; one of the two
     // seeds on the other side cannot be told apart.
     let rows = &mut report.sections[0].table.rows;
-    rows[0].runs.iter_mut().for_each(|(_, run)| run.tta_s.at_60 = Some(10.0));
-    rows[2].runs[0].1.tta_s.at_60 = Some(20.0);
-    rows[1].runs[0].1.tta_s.at_60 = Some(20.0);
-    rows[1].runs[1].1.tta_s.at_60 = Some(9.0);
+    rows[0].runs.iter_mut().for_each(|(_, run)| run.summary.tta_s.at_60 = Some(10.0));
+    rows[2].runs[0].1.summary.tta_s.at_60 = Some(20.0);
+    rows[1].runs[0].1.summary.tta_s.at_60 = Some(20.0);
+    rows[1].runs[1].1.summary.tta_s.at_60 = Some(9.0);
     let seconds = line(&aims(&report), "seconds to 60 %");
     assert!(seconds.contains("asfl+guard | 0.50 times | missed"), "{seconds}");
     assert!(seconds.contains("] times | met in the mean, not told apart"), "{seconds}");

@@ -1,8 +1,7 @@
 //! The figures of a study.
 
-use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Table};
+use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Sample, Table};
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
-use crate::record::RoundRow;
 use crate::statistics::{bootstrap_mean, share_above};
 
 /// Methods that are drawn, if the study has them; else its first.
@@ -18,50 +17,16 @@ const COLOURS: [Colour; 7] = [
     Colour::Ink,
 ];
 
-/// The rounds of the runs of a row.
-pub type Rounds<'a> = dyn Fn(&Row) -> Vec<Vec<RoundRow>> + 'a;
-
-/// A run where its success was measured.
-#[derive(Clone, Copy)]
-struct Sample {
-    round: f64,
-    success: f64,
-    /// Mean since the sample before.
-    latency_s: f64,
-    seconds: f64,
-    joules: f64,
-    megabytes: f64,
-}
-
-fn samples(rounds: &[RoundRow]) -> Vec<Sample> {
-    let (mut joules, mut bytes, mut latency, mut count) = (0.0, 0u64, 0.0, 0.0);
-    let mut found = Vec::new();
-    for row in rounds {
-        joules += row.energy_j;
-        bytes += row.volume_bytes;
-        (latency, count) = (latency + row.latency_s, count + 1.0);
-        if let Some(success) = row.report_success {
-            found.push(Sample {
-                round: row.round as f64,
-                success: 100.0 * success,
-                latency_s: latency / count,
-                seconds: row.clock_s,
-                joules,
-                megabytes: bytes as f64 / 1e6,
-            });
-            (latency, count) = (0.0, 0.0);
-        }
-    }
-    found
-}
+/// What a figure takes from a sample.
+type Pick = fn(&Sample) -> f64;
 
 /// A line through the means over seeds and a band of their 95 % intervals; the horizontal place is a
 /// mean over seeds too.
-fn averaged(runs: &[Vec<Sample>], x: fn(&Sample) -> f64, y: fn(&Sample) -> f64) -> [Mark; 2] {
-    let n = runs.iter().map(Vec::len).min().unwrap_or(0);
+fn averaged(runs: &[&[Sample]], x: Pick, y: Pick) -> [Mark; 2] {
+    let n = runs.iter().map(|run| run.len()).min().unwrap_or(0);
     let (mut line, mut band) = (Vec::new(), Vec::new());
     for at in 0..n {
-        let of = |value: fn(&Sample) -> f64| runs.iter().map(|run| value(&run[at])).collect();
+        let of = |value: Pick| runs.iter().map(|run| value(&run[at])).collect();
         let (xs, ys): (Vec<f64>, Vec<f64>) = (of(x), of(y));
         let place = xs.iter().sum::<f64>() / xs.len() as f64;
         let Some(estimate) = bootstrap_mean(&ys) else { continue };
@@ -82,7 +47,7 @@ fn drawn(table: &Table) -> Vec<(&Row, Colour)> {
 }
 
 /// Success, latency and volume over the rounds, and success over seconds, joules and bytes.
-pub fn convergence(table: &Table, rounds: &Rounds<'_>) -> Figure {
+pub fn convergence(table: &Table) -> Figure {
     let mut panels = [
         panel("success over rounds", "round", "success, %", Scale::Linear, Scale::Linear),
         panel("latency of a round", "round", "latency, s", Scale::Linear, Scale::Log),
@@ -91,17 +56,18 @@ pub fn convergence(table: &Table, rounds: &Rounds<'_>) -> Figure {
         panel("success over energy", "energy, J", "success, %", Scale::Log, Scale::Linear),
         panel("success over volume", "volume, MB", "success, %", Scale::Log, Scale::Linear),
     ];
-    type Pick = fn(&Sample) -> f64;
+    let percent: Pick = |one| 1e2 * one.success;
+    let megabytes: Pick = |one| 1e-6 * one.volume_bytes as f64;
     let axes: [(Pick, Pick); 6] = [
-        (|one| one.round, |one| one.success),
-        (|one| one.round, |one| one.latency_s),
-        (|one| one.round, |one| one.megabytes),
-        (|one| one.seconds, |one| one.success),
-        (|one| one.joules, |one| one.success),
-        (|one| one.megabytes, |one| one.success),
+        (|one| one.round as f64, percent),
+        (|one| one.round as f64, |one| one.latency_s),
+        (|one| one.round as f64, megabytes),
+        (|one| one.clock_s, percent),
+        (|one| one.energy_j, percent),
+        (megabytes, percent),
     ];
     for (row, colour) in drawn(table) {
-        let runs: Vec<Vec<Sample>> = rounds(row).iter().map(|run| samples(run)).collect();
+        let runs: Vec<&[Sample]> = row.runs.iter().map(|(_, run)| &run.curve[..]).collect();
         for (panel, (x, y)) in panels.iter_mut().zip(axes) {
             for mark in averaged(&runs, x, y) {
                 let name = match mark {

@@ -6,9 +6,12 @@ pub(super) mod latex;
 pub(super) mod page;
 mod paper;
 
-use super::{Axis, Plan, Row, StudyError, StudyFolder, Table, by_study, merged};
+use super::finished::FINISHED;
+use super::folder::{PLAN, SCENARIO};
+use super::{
+    Axis, Job, Outcome, Plan, RunResult, StudyError, StudyFolder, Table, by_study, merged,
+};
 use crate::plot::Figure;
-use crate::record::{RoundRow, RunFolder};
 
 /// Studies that are shown together.
 pub struct Report {
@@ -28,6 +31,8 @@ pub struct Section {
     pub figures: Vec<(String, Figure)>,
     /// The scenario that everything starts from, as TOML.
     pub scenario: String,
+    /// What is kept of the finished runs, a line each.
+    pub finished: String,
 }
 
 impl Report {
@@ -65,16 +70,26 @@ impl Report {
 impl Section {
     fn of(shards: &[&StudyFolder]) -> Result<Self, StudyError> {
         let plan = shards[0].plan.clone();
-        let table = Table::new(&plan, &merged(shards)?);
-        let figures = figures_of(&plan, &table, &|row: &Row| rounds_of(shards, row));
+        let results = merged(shards)?;
+        let table = Table::new(&plan, &results);
+        let figures = figures_of(&plan, &table);
+        let line = |(job, result): (&Job, &RunResult)| match &result.outcome {
+            Outcome::Done(run) => Some(run.line(job)),
+            _ => None,
+        };
+        let finished = shards[0].jobs.iter().zip(&results).filter_map(line).collect();
         let name = format!("{}-{}", plan.question.replace(' ', "-"), plan.scenario);
         let scenario = shards[0].scenario_text()?;
-        Ok(Self { name, plan, table, figures, scenario })
+        Ok(Self { name, plan, table, figures, scenario, finished })
     }
 
     fn files(&self) -> Vec<(String, Vec<u8>)> {
         let text = |name: &str, text: String| (name.to_owned(), text.into_bytes());
+        // With the first three the folder is that of a study again: to be shown, or gone on with.
         let mut files = vec![
+            text(SCENARIO, self.scenario.clone()),
+            text(FINISHED, self.finished.clone()),
+            text(PLAN, self.plan.to_json()),
             text("runs.csv", self.table.runs_csv()),
             text("table.csv", self.table.table_csv()),
             text("table.md", self.table.markdown()),
@@ -89,26 +104,14 @@ impl Section {
     }
 }
 
-fn figures_of(plan: &Plan, table: &Table, rounds: &figures::Rounds<'_>) -> Vec<(String, Figure)> {
+fn figures_of(plan: &Plan, table: &Table) -> Vec<(String, Figure)> {
     let swept = plan.question.strip_prefix("sweep ").and_then(|name| Axis::named(name).ok());
     match swept {
         Some(axis) => vec![("sweep".to_owned(), figures::swept(plan, table, axis))],
         None if plan.question == "compare" => vec![
-            ("convergence".to_owned(), figures::convergence(table, rounds)),
+            ("convergence".to_owned(), figures::convergence(table)),
             ("profiles".to_owned(), figures::profile(table)),
         ],
         None => Vec::new(),
     }
-}
-
-/// The rounds of a row's complete runs, wherever they lie.
-fn rounds_of(shards: &[&StudyFolder], row: &Row) -> Vec<Vec<RoundRow>> {
-    let read = |seed: u64| {
-        let job =
-            shards[0].jobs.iter().find(|job| job.subject == row.subject && job.seed == seed)?;
-        shards.iter().find_map(|folder| {
-            RunFolder::open(&folder.path().join(job.folder())).ok()?.read_rounds().ok()
-        })
-    };
-    row.runs.iter().filter_map(|(seed, _)| read(*seed)).collect()
 }

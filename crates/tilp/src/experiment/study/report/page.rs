@@ -131,7 +131,7 @@ fn contents(sections: &[Section]) -> String {
 }
 
 fn shown(section: &Section, place: &str) -> String {
-    let Section { name, plan, table, figures, scenario } = section;
+    let Section { name, plan, table, figures, scenario, .. } = section;
     let mut html = format!(
         "<section id=\"{}\">\n<h2>{}</h2>\n<p class=\"headline\">{}</p>\n",
         escaped(name),
@@ -166,7 +166,7 @@ fn shown(section: &Section, place: &str) -> String {
     );
     let link = |file: &str| format!("<a href=\"{0}{file}\">{file}</a>", escaped(place));
     let mut links: Vec<String> =
-        ["runs.csv", "table.csv", "table.md", "table.tex"].map(link).to_vec();
+        ["runs.csv", "runs.jsonl", "table.csv", "table.md", "table.tex"].map(link).to_vec();
     for (name, _) in figures {
         links.extend([link(&format!("{name}.svg")), link(&format!("{name}.png"))]);
     }

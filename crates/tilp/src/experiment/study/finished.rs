@@ -1,0 +1,139 @@
+//! What is kept of a finished run: all that tables and figures are made of.
+//!
+//! A run folder has megabytes; of this a study of hundreds of runs has a few, in `runs.jsonl`, so that
+//! it can be handed on, shown again and gone on with where the run folders are not.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Job, Subject};
+use crate::record::{RecordError, RoundRow, RunFolder, Summary};
+
+/// The file of a study with a line for each finished run.
+pub(super) const FINISHED: &str = "runs.jsonl";
+
+/// A finished run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Version of the program that made it.
+    pub version: Option<String>,
+    /// Its commit.
+    pub commit: Option<String>,
+    /// The metrics.
+    pub summary: Summary,
+    /// The run wherever its success was measured.
+    pub curve: Vec<Sample>,
+}
+
+/// A run where its success was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// After this round.
+    pub round: u64,
+    /// Success on report episodes.
+    pub success: f64,
+    /// Mean latency of the rounds since the sample before.
+    pub latency_s: f64,
+    /// Simulated time so far.
+    pub clock_s: f64,
+    /// Terminal energy so far.
+    pub energy_j: f64,
+    /// Activations sent up so far.
+    pub volume_bytes: u64,
+}
+
+/// A line of `runs.jsonl`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Line {
+    point: String,
+    method: String,
+    seed: u64,
+    scenario_hash: String,
+    #[serde(flatten)]
+    finished: Finished,
+}
+
+impl Finished {
+    /// What there is to keep of the run in a folder; an error if it is not complete.
+    pub(super) fn of(folder: &RunFolder) -> Result<Self, RecordError> {
+        let summary = folder.read_summary()?;
+        let manifest = folder.read_manifest()?;
+        let text = |name: &str| manifest.get(name).and_then(Value::as_str).map(str::to_owned);
+        let curve = samples(&folder.read_rounds()?);
+        Ok(Self { version: text("version"), commit: text("commit"), summary, curve })
+    }
+
+    /// It as a line of the file.
+    pub(super) fn line(&self, job: &Job) -> String {
+        let line = Line {
+            point: job.subject.point.clone(),
+            method: job.subject.method.clone(),
+            seed: job.seed,
+            scenario_hash: job.scenario.hash(),
+            finished: self.clone(),
+        };
+        serde_json::to_string(&line).expect("a finished run is plain data") + "\n"
+    }
+}
+
+fn samples(rounds: &[RoundRow]) -> Vec<Sample> {
+    let (mut energy_j, mut volume_bytes, mut latency, mut count) = (0.0, 0, 0.0, 0.0);
+    let mut found = Vec::new();
+    for row in rounds {
+        energy_j += row.energy_j;
+        volume_bytes += row.volume_bytes;
+        (latency, count) = (latency + row.latency_s, count + 1.0);
+        if let Some(success) = row.report_success {
+            found.push(Sample {
+                round: row.round,
+                success,
+                latency_s: latency / count,
+                clock_s: row.clock_s,
+                energy_j,
+                volume_bytes,
+            });
+            (latency, count) = (0.0, 0.0);
+        }
+    }
+    found
+}
+
+/// The finished runs that the file of a study holds, by the place of their jobs; none without the
+/// file. Each must be one of the study's.
+pub(super) fn kept(study: &Path, jobs: &[Job]) -> Result<Vec<Option<Finished>>, RecordError> {
+    let mut kept = vec![None; jobs.len()];
+    let path = study.join(FINISHED);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(kept),
+        Err(error) => return Err(RecordError::io("read", &path)(error)),
+    };
+    for (number, line) in text.lines().enumerate() {
+        keep(line, jobs, &mut kept).map_err(|reason| RecordError::Malformed {
+            path: path.clone(),
+            reason: format!("line {}: {reason}", number + 1),
+        })?;
+    }
+    Ok(kept)
+}
+
+fn keep(line: &str, jobs: &[Job], kept: &mut [Option<Finished>]) -> Result<(), String> {
+    let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let Line { point, method, seed, scenario_hash, finished } = line;
+    let run = format!("{point}, {method}, seed {seed}");
+    let subject = Subject { point, method };
+    let at = jobs.iter().position(|job| job.subject == subject && job.seed == seed);
+    let at = at.ok_or_else(|| format!("{run}: no run of this study"))?;
+    let hash = jobs[at].scenario.hash();
+    if hash != scenario_hash {
+        return Err(format!("{run}: scenario_hash is {scenario_hash}, expected {hash}"));
+    }
+    match kept[at].replace(finished) {
+        None => Ok(()),
+        Some(_) => Err(format!("{run}: a second time")),
+    }
+}
