@@ -494,6 +494,9 @@ fn a_report_of_a_finished_study_draws_its_runs() {
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     let expected = [
         "report.html",
+        "scenario.toml",
+        "runs.jsonl",
+        "study.json",
         "runs.csv",
         "table.csv",
         "table.md",
