@@ -36,6 +36,11 @@ pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
             let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
             measure(&scenario, seed, steps, format)
         }
+        ScenarioVerb::Engines { name, overrides, seed, cells, episodes, format } => {
+            let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
+            let (cells, episodes) = (usize::from(cells), usize::from(episodes));
+            super::engines::engines(&scenario, seed, cells, episodes, format)
+        }
         ScenarioVerb::Draw { out } => std::fs::write(&out, picture())
             .map_err(|error| Failure::input(format!("cannot write {}: {error}", out.display()))),
     }

@@ -40,6 +40,15 @@ impl Engine {
         }
     }
 
+    /// Its version, where it is no part of this program but a library that it finds when it starts.
+    pub fn version(self) -> Option<String> {
+        match self {
+            Engine::Rapier => None,
+            #[cfg(feature = "mujoco")]
+            Engine::Mujoco => Some(tilp_mujoco::world::version()),
+        }
+    }
+
     /// The engine with this name, if this program has it.
     pub fn from_name(name: &str) -> Option<Engine> {
         Self::ALL.iter().copied().find(|engine| engine.name() == name)

@@ -70,6 +70,12 @@ impl<'a> Robot<'a> {
         observe::observation(&self.cell.variant, &self.state())
     }
 
+    /// Where the hand and the handle point of the object are, in metres in the robot's frame.
+    pub fn places(&self) -> [[f32; 3]; 2] {
+        let state = self.state();
+        [state.hand.to_array(), state.handle.to_array()]
+    }
+
     /// Runs one control step: dx, dy, dz in [-1, 1] of [`STEP`] in the frame of the
     /// variant's commands, and the fingers, which shut above zero. A motion that is no number is no motion.
     pub fn act(&mut self, action: &[f32; ACTION]) {
