@@ -340,6 +340,9 @@ pub enum ScenarioVerb {
         /// File to write
         #[arg(long)]
         out: PathBuf,
+        /// What moves the robots: rapier or mujoco
+        #[arg(long, default_value = "rapier")]
+        engine: String,
     },
 }
 

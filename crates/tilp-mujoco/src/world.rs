@@ -450,7 +450,7 @@ impl World {
         self.data.contact().iter().any(|contact| is_asked(contact.geom))
     }
 
-    /// The boxes that a body is made of.
+    /// The boxes that a body is made of; what touches nothing does not count.
     pub fn blocks(&self, body: Body) -> impl Iterator<Item = Block> {
         self.shapes(body, MjtGeom::mjGEOM_BOX).map(|geom| Block {
             centre_m: self.data.geom_xpos()[geom],
@@ -459,7 +459,7 @@ impl World {
         })
     }
 
-    /// The cylinders that a body is made of.
+    /// The cylinders that a body is made of; what touches nothing does not count.
     pub fn rods(&self, body: Body) -> impl Iterator<Item = Rod> {
         self.shapes(body, MjtGeom::mjGEOM_CYLINDER).map(|geom| Rod {
             centre_m: self.data.geom_xpos()[geom],
@@ -472,7 +472,9 @@ impl World {
     fn shapes(&self, body: Body, kind: MjtGeom) -> impl Iterator<Item = usize> {
         let model = self.data.model();
         let wanted = move |&geom: &usize| {
-            model.geom_bodyid()[geom] as usize == body.0 && model.geom_type()[geom] == kind
+            let seen_only = model.geom_contype()[geom] == 0 && model.geom_conaffinity()[geom] == 0;
+            let own = model.geom_bodyid()[geom] as usize == body.0;
+            own && !seen_only && model.geom_type()[geom] == kind
         };
         (0..model.geom_bodyid().len()).filter(wanted)
     }

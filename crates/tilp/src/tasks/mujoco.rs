@@ -70,15 +70,15 @@ impl MujocoCell {
         let parts = self.parts;
         let goal = self.on_table(parts.fixture, layout.goal);
         // What floats is part of the state, what is fixed belongs to the description.
-        let (mut world, floats) = match self.world.is_free(parts.fixture) {
-            true => (self.world.clone(), vec![(parts.fixture, goal)]),
+        let mut world = match self.world.is_free(parts.fixture) {
+            true => self.world.clone(),
             false => {
                 let moved = self.world.with_fixture_at(parts.fixture, goal);
-                (moved.expect("a layout is finite"), Vec::new())
+                moved.expect("a layout is finite")
             }
         };
-        for (body, place) in floats {
-            world.place_free(body, place).expect("it floats");
+        if world.is_free(parts.fixture) {
+            world.place_free(parts.fixture, goal).expect("it floats");
         }
         match parts.slide {
             Some(slide) => world.place_joint(slide, f64::from(layout.opening)),
@@ -216,5 +216,174 @@ impl Physics for Mujoco {
     fn masses(&self) -> [f32; 3] {
         let [left, right] = self.parts.fingers;
         [self.parts.object, left, right].map(|body| self.world.mass_kg(body) as f32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+    use crate::tasks::{
+        ACTION, Engine, Episode, Family, OBSERVATION, Robot, VariantRange, Workcell, demonstrate,
+        expert, rollout, strip,
+    };
+
+    fn variant(family: Family, index: u64) -> Variant {
+        let mut rng = Seed::new(61).named(family.name()).at(index).rng();
+        Variant::draw(family, &VariantRange::WIDE, &mut rng)
+    }
+
+    fn cell(family: Family, index: u64) -> Workcell {
+        Workcell::in_engine(variant(family, index), Engine::Mujoco)
+    }
+
+    /// The start of an episode in both engines.
+    fn both(family: Family, index: u64, look: impl Fn(&[&dyn Physics; 2], &Layout)) {
+        let variant = variant(family, index);
+        let layout = Layout::draw(&variant, Seed::new(62).at(index));
+        let cells = [Engine::Rapier, Engine::Mujoco]
+            .map(|engine| Workcell::in_engine(variant.clone(), engine));
+        let live = cells.each_ref().map(|cell| cell.start(&layout));
+        look(&live.each_ref().map(|world| &**world), &layout);
+    }
+
+    /// Masses in both engines, after a step: rapier adds them up in its first.
+    fn masses(family: Family, extra_kg: f32) -> [[f32; 3]; 2] {
+        let variant = variant(family, 5).with_extra_mass(extra_kg);
+        let layout = Layout::draw(&variant, Seed::new(62));
+        [Engine::Rapier, Engine::Mujoco].map(|engine| {
+            let cell = Workcell::in_engine(variant.clone(), engine);
+            let mut live = cell.start(&layout);
+            live.advance(Vector::ZERO, false);
+            live.masses()
+        })
+    }
+
+    fn close(one: Vector, other: Vector) -> bool {
+        (one - other).length() < 1e-5
+    }
+
+    #[test]
+    fn both_engines_place_everything_where_the_layout_says() {
+        for (family, index) in Family::ALL.into_iter().zip([0, 1, 2, 3].into_iter().cycle()) {
+            both(family, index, |live, layout| {
+                for world in live {
+                    assert!(close(world.hand(), layout.hand), "{}", family.name());
+                    let fixture = world.fixture().translation;
+                    assert!(close(fixture, layout.goal + Vector::Z * fixture.z), "{fixture}");
+                    assert!((world.opening() - 1.0).abs() < 1e-5, "{}", world.opening());
+                }
+                let [rapier, mujoco] = live;
+                for pair in [rapier.object(), rapier.fixture()]
+                    .into_iter()
+                    .zip([mujoco.object(), mujoco.fixture()])
+                {
+                    assert!(close(pair.0.translation, pair.1.translation), "{pair:?}");
+                    let turn = pair.0.rotation.dot(pair.1.rotation).abs();
+                    assert!((turn - 1.0).abs() < 1e-5, "{pair:?}");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn both_engines_have_the_same_shapes_in_the_same_places() {
+        for family in Family::ALL {
+            both(family, 4, |live, _| {
+                let boxes = live.map(|world| {
+                    let shapes = world.shapes().into_iter();
+                    let mut boxes: Vec<[i32; 6]> = shapes
+                        .map(|(_, shape, pose)| {
+                            let around = shape.compute_aabb(&pose);
+                            let [low, high] = [around.mins, around.maxs].map(|v| v.to_array());
+                            // Tenths of a millimetre, set off so that no measure is on an edge.
+                            std::array::from_fn(|i| {
+                                let metres = if i < 3 { low[i] } else { high[i - 3] };
+                                (1e4 * metres + 0.137).round() as i32
+                            })
+                        })
+                        .collect();
+                    boxes.sort_unstable();
+                    boxes
+                });
+                let [rapier, mujoco] = boxes;
+                assert_eq!(rapier.len(), mujoco.len(), "{}", family.name());
+                for (one, other) in rapier.iter().flatten().zip(mujoco.iter().flatten()) {
+                    assert!((one - other).abs() <= 1, "{}: {rapier:?} {mujoco:?}", family.name());
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn both_engines_weigh_the_same() {
+        for (family, extra_kg) in Family::ALL.into_iter().flat_map(|one| [(one, 0.0), (one, 2.0)]) {
+            let [rapier, mujoco] = masses(family, extra_kg);
+            for (one, other) in rapier.into_iter().zip(mujoco) {
+                let equal = one > 0.0 && (one - other).abs() <= 1e-5 * one;
+                assert!(equal, "{} with {extra_kg} kg: {one} {other}", family.name());
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_trajectory_in_mujoco_bit_for_bit() {
+        for family in Family::ALL {
+            let trajectory = |seed: u64| {
+                let cell = cell(family, 0);
+                let mut robot = Robot::reset(&cell, Seed::new(seed));
+                let mut seen: Vec<u32> = Vec::new();
+                for _ in 0..40 {
+                    seen.extend(robot.observe().map(f32::to_bits));
+                    robot.act(&expert(&robot));
+                }
+                seen
+            };
+            assert_eq!(trajectory(1), trajectory(1), "{}", family.name());
+            assert_ne!(trajectory(1), trajectory(2), "{}", family.name());
+        }
+    }
+
+    #[test]
+    fn success_and_demonstrations_in_mujoco_do_not_depend_on_the_number_of_threads() {
+        let cells = Family::ALL.map(|family| cell(family, 0));
+        let episode = |n: u64| Episode { cell: (n % 8) as usize, seed: Seed::new(63).at(n) };
+        let episodes: Vec<Episode> = (0..40).map(episode).collect();
+        let press = |seen: &[f32], actions: &mut [f32]| {
+            for (seen, action) in seen.chunks(OBSERVATION).zip(actions.chunks_mut(ACTION)) {
+                action.copy_from_slice(&[6.0 * seen[6], 6.0 * seen[7], 6.0 * seen[8] - 0.5, 1.0]);
+            }
+        };
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let done = rollout(&cells, &episodes, &press, 40);
+                (done, demonstrate(&cells[3], 4, 0.3, Seed::new(64)))
+            })
+        };
+        let one = on(1);
+        assert!(one.1.rows() > 40);
+        assert_eq!(one, on(2));
+    }
+
+    #[test]
+    fn motion_that_blew_up_in_mujoco_is_no_success_and_is_seen_as_bounded_numbers() {
+        let cell = cell(Family::DrawerClose, 0);
+        let loaded = MujocoCell::new(&cell.variant);
+        let layout = Layout::draw(&cell.variant, Seed::new(65));
+        let mut robot = Robot::reset(&cell, Seed::new(65));
+        let mut live = loaded.start(&layout);
+        live.broken = true;
+        robot.physics = Box::new(live);
+        robot.act(&[1.0; ACTION]);
+        assert!(!robot.succeeded());
+        assert!(robot.observe().iter().all(|value| value.is_finite()));
+    }
+
+    #[test]
+    fn an_episode_in_mujoco_can_be_drawn() {
+        let svg = strip(&Family::ALL.map(|family| cell(family, 1)), Seed::new(66), 2);
+        assert_eq!(svg.matches("<svg").count(), 1 + 8 * 2);
+        assert!(!svg.contains("NaN"));
     }
 }
