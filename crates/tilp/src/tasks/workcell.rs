@@ -24,7 +24,7 @@ pub struct Workcell {
 enum Loaded {
     Rapier(Box<RapierCell>),
     #[cfg(feature = "mujoco")]
-    Mujoco(MujocoCell),
+    Mujoco(Box<MujocoCell>),
 }
 
 impl Workcell {
@@ -38,7 +38,7 @@ impl Workcell {
         let world = match engine {
             Engine::Rapier => Loaded::Rapier(Box::new(RapierCell::new(&variant))),
             #[cfg(feature = "mujoco")]
-            Engine::Mujoco => Loaded::Mujoco(MujocoCell::new(&variant)),
+            Engine::Mujoco => Loaded::Mujoco(Box::new(MujocoCell::new(&variant))),
         };
         Workcell { variant, world }
     }
