@@ -287,6 +287,13 @@ mod tests {
     }
 
     #[test]
+    fn the_steps_of_mujoco_fill_a_control_step() {
+        let cell = MujocoCell::new(&variant(Family::Bin, 0));
+        let filled = cell.world.step_s() * (cell.substeps * TARGETS) as f64;
+        assert!((filled - f64::from(CONTROL_PERIOD)).abs() < 1e-6, "{filled} s");
+    }
+
+    #[test]
     fn both_engines_have_the_same_shapes_in_the_same_places() {
         for family in Family::ALL {
             both(family, 4, |live, _| {
