@@ -82,7 +82,7 @@ pub(super) trait Physics {
     fn shapes(&self) -> Vec<(Owner, SharedShape, Pose)>;
 
     /// Masses of object and of the two fingers in kilograms, to compare engines by.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "mujoco"))]
     fn masses(&self) -> [f32; 3];
 }
 

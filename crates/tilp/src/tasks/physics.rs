@@ -151,7 +151,7 @@ impl Physics for Rapier<'_> {
         self.world.colliders.iter().filter_map(|(_, collider)| shape(collider)).collect()
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, feature = "mujoco"))]
     fn masses(&self) -> [f32; 3] {
         let [left, right] = self.parts().fingers;
         [self.parts().object, left, right].map(|body| self.world.bodies[body].mass())
