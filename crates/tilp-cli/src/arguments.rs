@@ -311,11 +311,38 @@ pub enum ScenarioVerb {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
+    /// Compare rapier and MuJoCo on the same robot cells: expert, base policy, trajectories.
+    ///
+    /// Needs a program built with `--features mujoco`. Fails with exit code 1 if the expert masters
+    /// less than 95 % of all episodes in either engine, or less than 80 % of those of a task.
+    Engines {
+        /// A built-in scenario or a TOML file
+        #[arg(default_value = "default")]
+        name: String,
+        /// Override a value, with a dotted key
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+        /// Seed of the cells and their episodes
+        #[arg(long, default_value_t = 1000)]
+        seed: u64,
+        /// Robot cells of each task
+        #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u16).range(1..))]
+        cells: u16,
+        /// Episodes in each cell
+        #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+        episodes: u16,
+        /// How to print the result
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
     /// Draw one expert episode of every task as a strip of frames, SVG
     Draw {
         /// File to write
         #[arg(long)]
         out: PathBuf,
+        /// What moves the robots: rapier or mujoco
+        #[arg(long, default_value = "rapier")]
+        engine: String,
     },
 }
 

@@ -3,14 +3,14 @@
 //! Places and turns that are read belong to the beginning of the last step (MuJoCo integrates
 //! last), as they do for every user of `mj_step`; [`World::settle`] brings them up to date.
 
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Once};
 
-use mujoco_rs::mujoco_c::{mj_setConst, mjtWarning, mju_user_warning};
+use mujoco_rs::mujoco_c::{mj_setConst, mj_versionString, mjtWarning, mju_user_warning};
 use mujoco_rs::wrappers::mj_data::MjData;
-use mujoco_rs::wrappers::mj_model::{MjModel, MjtGeom, MjtObj};
+use mujoco_rs::wrappers::mj_model::{MjModel, MjtGeom, MjtJoint, MjtObj};
 
 use crate::Error;
 use crate::linear::{Matrix, Vector};
@@ -24,6 +24,10 @@ const ARENA_BYTES: i64 = 64 << 20;
 /// A body of the world that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Body(usize);
+
+/// A shape that touches others, of the world that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geom(usize);
 
 /// A marked place on a body, of the world that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,25 @@ pub struct Block {
     pub rotation: Matrix<3, 3>,
     /// Half the length of each edge in metres.
     pub half_m: Vector,
+}
+
+/// A cylindrical part of a body, as it lies now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rod {
+    /// The middle, in metres.
+    pub centre_m: Vector,
+    /// Columns are its axes; it stands along the third.
+    pub rotation: Matrix<3, 3>,
+    /// In metres.
+    pub radius_m: f64,
+    /// Half its length in metres.
+    pub half_m: f64,
+}
+
+/// The version of the library that is linked, such as 3.8.0.
+pub fn version() -> String {
+    // SAFETY: the library returns a text that lives as long as the process.
+    unsafe { CStr::from_ptr(mj_versionString()) }.to_string_lossy().into_owned()
 }
 
 /// A loaded world and its state. A copy shares the description and nothing else.
@@ -122,6 +145,24 @@ impl World {
         unsafe { mj_setConst(model.ffi_mut(), scratch.ffi_mut()) };
         Self::new(*model, self.place.to_string())
     }
+
+    /// The world as loaded, with a body that has no joint standing elsewhere.
+    pub fn with_fixture_at(&self, body: Body, position_m: Vector) -> Result<Self, Error> {
+        let fixed = self.data.model().body_jntnum()[body.0] == 0;
+        if !(fixed && position_m.iter().all(|value| value.is_finite())) {
+            let expected = "finite metres and a body without a joint";
+            return Err(Error::value(
+                &self.place,
+                "position_m",
+                format!("{position_m:?}"),
+                expected,
+            ));
+        }
+        let copy = self.data.model().try_clone();
+        let mut model = copy.map_err(|error| refused(&self.place, error))?;
+        model.body_pos_mut()[body.0] = position_m;
+        Self::new(model, self.place.to_string())
+    }
 }
 
 /// Keeps MuJoCo from writing warnings to `MUJOCO_LOG.TXT` in whatever folder this runs in;
@@ -165,6 +206,11 @@ impl World {
     /// The body of this name.
     pub fn body(&self, name: &str) -> Result<Body, Error> {
         self.find(MjtObj::mjOBJ_BODY, "body", name).map(Body)
+    }
+
+    /// The shape of this name.
+    pub fn geom(&self, name: &str) -> Result<Geom, Error> {
+        self.find(MjtObj::mjOBJ_GEOM, "geom", name).map(Geom)
     }
 
     /// The site of this name.
@@ -284,6 +330,30 @@ impl World {
     pub fn place_joint(&mut self, joint: Joint, coordinate: f64) {
         self.data.qpos_mut()[joint.position] = coordinate;
     }
+
+    /// Moves a body that floats there by hand, its turn unchanged; [`World::settle`] makes it felt.
+    pub fn place_free(&mut self, body: Body, position_m: Vector) -> Result<(), Error> {
+        let joint = self.free_joint(body).ok_or_else(|| Error::Missing {
+            place: self.place.to_string(),
+            kind: "freejoint on the body",
+            name: format!("{body:?}"),
+        })?;
+        self.data.qpos_mut()[joint..joint + 3].copy_from_slice(&position_m);
+        Ok(())
+    }
+
+    /// Whether nothing holds a body.
+    pub fn is_free(&self, body: Body) -> bool {
+        self.free_joint(body).is_some()
+    }
+
+    /// Where the coordinates of a body begin that nothing holds.
+    fn free_joint(&self, body: Body) -> Option<usize> {
+        let model = self.data.model();
+        let joint = usize::try_from(model.body_jntadr()[body.0]).ok()?;
+        let free = model.jnt_type()[joint] == MjtJoint::mjJNT_FREE;
+        free.then(|| model.jnt_qposadr()[joint] as usize)
+    }
 }
 
 /// Readings.
@@ -291,6 +361,12 @@ impl World {
     /// Where a body is.
     pub fn pose(&self, body: Body) -> Pose {
         Pose { position_m: self.data.xpos()[body.0], quaternion: self.data.xquat()[body.0] }
+    }
+
+    /// How fast the middle of a body's mass moves, in metres per second.
+    pub fn velocity(&self, body: Body) -> Vector {
+        let [_, _, _, x, y, z] = self.data.object_velocity(MjtObj::mjOBJ_BODY, body.0, false);
+        [x, y, z]
     }
 
     /// Mass of a body without those that hang on it.
@@ -367,18 +443,40 @@ impl World {
         self.contacts().any(|pair| pair == (first, second) || pair == (second, first))
     }
 
-    /// The boxes that a body is made of.
+    /// Whether two shapes touch.
+    pub fn geoms_touch(&self, first: Geom, second: Geom) -> bool {
+        let asked = [first.0, second.0].map(|geom| geom as i32);
+        let is_asked = |pair: [i32; 2]| pair == asked || pair == [asked[1], asked[0]];
+        self.data.contact().iter().any(|contact| is_asked(contact.geom))
+    }
+
+    /// The boxes that a body is made of; what touches nothing does not count.
     pub fn blocks(&self, body: Body) -> impl Iterator<Item = Block> {
-        let model = self.data.model();
-        let boxes = move |&geom: &usize| {
-            model.geom_bodyid()[geom] as usize == body.0
-                && model.geom_type()[geom] == MjtGeom::mjGEOM_BOX
-        };
-        (0..model.geom_bodyid().len()).filter(boxes).map(move |geom| Block {
+        self.shapes(body, MjtGeom::mjGEOM_BOX).map(|geom| Block {
             centre_m: self.data.geom_xpos()[geom],
             rotation: rows(&self.data.geom_xmat()[geom]),
-            half_m: model.geom_size()[geom],
+            half_m: self.data.model().geom_size()[geom],
         })
+    }
+
+    /// The cylinders that a body is made of; what touches nothing does not count.
+    pub fn rods(&self, body: Body) -> impl Iterator<Item = Rod> {
+        self.shapes(body, MjtGeom::mjGEOM_CYLINDER).map(|geom| Rod {
+            centre_m: self.data.geom_xpos()[geom],
+            rotation: rows(&self.data.geom_xmat()[geom]),
+            radius_m: self.data.model().geom_size()[geom][0],
+            half_m: self.data.model().geom_size()[geom][1],
+        })
+    }
+
+    fn shapes(&self, body: Body, kind: MjtGeom) -> impl Iterator<Item = usize> {
+        let model = self.data.model();
+        let wanted = move |&geom: &usize| {
+            let seen_only = model.geom_contype()[geom] == 0 && model.geom_conaffinity()[geom] == 0;
+            let own = model.geom_bodyid()[geom] as usize == body.0;
+            own && !seen_only && model.geom_type()[geom] == kind
+        };
+        (0..model.geom_bodyid().len()).filter(wanted)
     }
 }
 
@@ -426,6 +524,43 @@ mod tests {
         for kg in [0.0, -1.0, f64::NAN] {
             assert!(world.with_mass(bar, kg).is_err());
         }
+    }
+
+    #[test]
+    fn what_floats_and_what_is_fixed_stands_where_it_is_put() {
+        let text = r#"<mujoco><worldbody>
+            <body name="shelf" pos="0 0 1" quat="0 0 0 1"><geom type="cylinder" size="0.1 0.2"/></body>
+            <body name="ball"><freejoint/><geom name="ball" size="0.1"/></body>
+        </worldbody></mujoco>"#;
+        let loaded = World::from_mjcf(text).expect("a world");
+        let [shelf, ball] = ["shelf", "ball"].map(|name| loaded.body(name).expect("a body"));
+        assert!(loaded.is_free(ball) && !loaded.is_free(shelf));
+        let mut world = loaded.with_fixture_at(shelf, [1.0, 2.0, 3.0]).expect("a place");
+        world.place_free(ball, [4.0, 5.0, 6.0]).expect("it floats");
+        world.settle();
+        assert_eq!(world.pose(shelf).position_m, [1.0, 2.0, 3.0]);
+        assert_eq!(world.pose(shelf).quaternion, [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(world.pose(ball).position_m, [4.0, 5.0, 6.0]);
+        let rod = world.rods(shelf).next().expect("a cylinder");
+        assert_eq!((rod.centre_m, rod.radius_m, rod.half_m), ([1.0, 2.0, 3.0], 0.1, 0.2));
+        assert!(world.place_free(shelf, [0.0; 3]).is_err());
+        assert!(loaded.with_fixture_at(ball, [0.0; 3]).is_err());
+        assert!(loaded.with_fixture_at(shelf, [f64::NAN; 3]).is_err());
+    }
+
+    #[test]
+    fn what_falls_is_as_fast_as_gravity_says() {
+        let mut world = World::from_mjcf(BALLS).expect("a world");
+        let [low, high] = ["low", "high"].map(|name| world.body(name).expect("a ball"));
+        for _ in 0..10 {
+            world.begin_step();
+            world.finish_step();
+        }
+        world.settle();
+        let fallen = -9.81 * world.time_s();
+        assert!((world.velocity(high)[2] - fallen).abs() < 1e-9, "{:?}", world.velocity(high));
+        assert!(world.velocity(low)[2].abs() < 0.1);
+        assert_eq!(version(), "3.8.0");
     }
 
     #[test]

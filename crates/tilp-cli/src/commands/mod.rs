@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod channel;
+mod engines;
 pub mod plan;
 pub mod policy;
 pub mod report;

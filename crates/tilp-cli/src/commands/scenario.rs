@@ -5,7 +5,7 @@ use tilp::experiment::{Health, health};
 use tilp::rng::Seed;
 use tilp::round::SuccessCount;
 use tilp::scenario::{BUILTIN, Scenario as Loaded, method};
-use tilp::tasks::{Family, Variant, VariantRange, Workcell, strip};
+use tilp::tasks::{Engine, Family, Variant, VariantRange, Workcell, strip};
 
 use crate::arguments::{Format, Scenario, ScenarioVerb};
 use crate::failure::Failure;
@@ -36,7 +36,12 @@ pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
             let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
             measure(&scenario, seed, steps, format)
         }
-        ScenarioVerb::Draw { out } => std::fs::write(&out, picture())
+        ScenarioVerb::Engines { name, overrides, seed, cells, episodes, format } => {
+            let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
+            let (cells, episodes) = (usize::from(cells), usize::from(episodes));
+            super::engines::engines(&scenario, seed, cells, episodes, format)
+        }
+        ScenarioVerb::Draw { out, engine } => std::fs::write(&out, picture(named(&engine)?))
             .map_err(|error| Failure::input(format!("cannot write {}: {error}", out.display()))),
     }
 }
@@ -143,12 +148,19 @@ fn as_text(scenario: &Loaded, health: &Health) -> String {
     text
 }
 
-fn picture() -> String {
+fn named(engine: &str) -> Result<Engine, Failure> {
+    let expected = "expected rapier, or mujoco in a program built with `--features mujoco`";
+    let unknown = || Failure::input(format!("--engine = {engine}, {expected}"));
+    Engine::from_name(engine).ok_or_else(unknown)
+}
+
+fn picture(engine: Engine) -> String {
     let seed = Seed::new(3).named("picture");
     let cells: Vec<Workcell> = (Family::ALL.into_iter())
         .map(|family| {
             let range = VariantRange::WIDE.narrowed(0.5);
-            Workcell::new(Variant::draw(family, &range, &mut seed.stream(family.name())))
+            let variant = Variant::draw(family, &range, &mut seed.stream(family.name()));
+            Workcell::in_engine(variant, engine)
         })
         .collect();
     strip(&cells, seed.named("episode"), 6)

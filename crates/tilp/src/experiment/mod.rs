@@ -1,6 +1,8 @@
 //! What is done with scenarios: runs, what is made of them, single plans, base policies, health checks.
 
 pub mod channel;
+#[cfg(feature = "mujoco")]
+mod engines;
 mod health;
 mod open;
 mod plan;
@@ -10,6 +12,8 @@ pub mod replay;
 mod single;
 pub mod study;
 
+#[cfg(feature = "mujoco")]
+pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
 pub use health::{CutSizes, Health, health};
 pub use open::opened;
 pub use plan::{

@@ -15,7 +15,7 @@ use crate::round::{
 use crate::run::{Recorder, RoundRecord, Stop, run};
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
-use crate::tasks::Family;
+use crate::tasks::{Engine, Family};
 use crate::world::Cell;
 
 /// What is run.
@@ -126,6 +126,12 @@ impl RunSpec {
         });
         if let (Some(fields), Value::Object(about)) = (manifest.as_object_mut(), &self.about) {
             fields.extend(about.clone());
+        }
+        // A library that is found when the program starts is a part that no build can know.
+        let engine = Engine::from_name(self.scenario.engine());
+        if let Some((engine, version)) = engine.and_then(|one| Some((one, one.version()?))) {
+            manifest["engine"] = json!(engine.name());
+            manifest["parts"][engine.name()] = json!(version);
         }
         manifest
     }

@@ -19,8 +19,8 @@ use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
 use crate::split::policy::{Architecture, Policy};
 use crate::tasks::{
-    ACTION, Demonstrations, Family, Frame, OBSERVATION, TOKENS, Variant, VariantRange, Workcell,
-    demonstrate,
+    ACTION, Demonstrations, Engine as Physics, Family, Frame, OBSERVATION, TOKENS, Variant,
+    VariantRange, Workcell, demonstrate,
 };
 use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
@@ -342,7 +342,8 @@ pub fn untrained(scenario: &Scenario) -> Result<Policy, ScenarioError> {
     })
 }
 
-fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
+/// The scenario's policy and the weights that a run starts from.
+pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     let policy = untrained(scenario)?;
     let name = &scenario.raw.model.base;
     let wrong = |reason: String| ScenarioError::Field {
@@ -410,6 +411,24 @@ fn variant_range(range: &raw::VariantRange) -> VariantRange {
     }
 }
 
+/// The engine of a checked scenario.
+fn physics(raw: &raw::Raw) -> Physics {
+    let named = Physics::from_name(raw.tasks.engine.name());
+    named.expect("no scenario passes its check with an engine that this program lacks")
+}
+
+/// `count` cells of a task, as a scenario's terminals have them.
+pub fn sample_variants(
+    scenario: &Scenario,
+    family: Family,
+    count: usize,
+    seed: Seed,
+) -> Vec<Variant> {
+    let range = variant_range(&scenario.raw.tasks.range);
+    let seed = seed.named(family.name());
+    (0..count as u64).map(|n| Variant::draw(family, &range, &mut seed.at(n).rng())).collect()
+}
+
 /// Demonstrations of every terminal, from the cache if they are there.
 fn demonstrations(
     raw: &raw::Raw,
@@ -419,14 +438,18 @@ fn demonstrations(
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Vec<Demonstrations> {
     let (count, noise) = (raw.tasks.demonstrations, raw.tasks.demonstration_noise as f32);
-    let key = format!("{DEMONSTRATIONS_VERSION} {count} {noise} {seed:?} {variants:?}");
+    let physics = physics(raw);
+    let mut key = format!("{DEMONSTRATIONS_VERSION} {count} {noise} {seed:?} {variants:?}");
+    if physics != Physics::default() {
+        key += &format!(" {} {}", physics.name(), physics.version().unwrap_or_default());
+    }
     if let Some(sets) = cache.and_then(|cache| cache.read(&key, variants.len())) {
         return sets;
     }
     let mut sets = Vec::with_capacity(variants.len());
     for (n, variant) in variants.iter().enumerate() {
         progress(n, variants.len());
-        let cell = Workcell::new(variant.clone());
+        let cell = Workcell::in_engine(variant.clone(), physics);
         sets.push(demonstrate(&cell, count, noise, seed.at(n as u64)));
     }
     progress(variants.len(), variants.len());
@@ -440,8 +463,8 @@ fn demonstrations(
 fn fleet(raw: &raw::Raw, variants: Vec<Variant>, seed: Seed) -> Fleet {
     let extra = raw.tasks.extra_mass_kg as f32;
     let evaluation = &raw.evaluation;
-    let cells =
-        variants.into_iter().map(|variant| Workcell::new(variant.with_extra_mass(extra))).collect();
+    let load = |variant: Variant| Workcell::in_engine(variant.with_extra_mass(extra), physics(raw));
+    let cells = variants.into_iter().map(load).collect();
     let schedule = Schedule {
         calibrate_every: evaluation.calibrate_every,
         calibration_episodes: evaluation.calibration_episodes,
@@ -495,7 +518,7 @@ pub fn narrow_demonstrations(
     let mut all = Dataset::new(OBSERVATION, ACTION);
     for (n, family) in (0..).zip(Family::ALL.into_iter().cycle().take(8 * cells_per_task)) {
         let variant = Variant::draw(family, &range, &mut seed.named("variant").at(n).rng());
-        let cell = Workcell::new(variant);
+        let cell = Workcell::in_engine(variant, physics(&scenario.raw));
         let made = demonstrate(&cell, demonstrations, noise, seed.named("episodes").at(n));
         all.append(&dataset(&made));
     }

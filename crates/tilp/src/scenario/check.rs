@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use super::load::{Loaded, ScenarioError};
 use super::raw::{Raw, Tilp};
+use crate::tasks::Engine;
 use crate::twin::MAX_CUTS;
 
 /// Refuses a scenario with a value out of range; the message names field, value and expectation.
@@ -90,6 +91,10 @@ fn learning(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
 
 fn tasks(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let tasks = &raw.tasks;
+    if Engine::from_name(tasks.engine.name()).is_none() {
+        let expected = "rapier, or a program built with `--features mujoco`";
+        return Err(checker.wrong("tasks.engine", tasks.engine.name(), expected));
+    }
     if tasks.shares.total() == 0 {
         return Err(checker.wrong("tasks.shares", "all zero", "at least one task"));
     }

@@ -163,6 +163,9 @@ fn merge(base: &mut Table, over: Table) {
     }
 }
 
+/// Fields that a scenario need not hold.
+const UNWRITTEN: [&str; 1] = ["tasks.engine"];
+
 /// Applies `a.b.c=value`. The value is read as TOML; what is no TOML value is taken as text.
 fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
     let wrong = |field: &str, reason: String| ScenarioError::Field {
@@ -188,10 +191,13 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
             .and_then(Value::as_table_mut)
             .ok_or_else(|| wrong(key, format!("there is no section `{part}`")))?;
     }
-    let old = section.get(last).ok_or_else(|| wrong(key, "there is no such field".into()))?;
+    let old = section.get(last);
+    if old.is_none() && !UNWRITTEN.contains(&key) {
+        return Err(wrong(key, "there is no such field".into()));
+    }
     // `--set x=1` for a field that holds 1.0 means 1.0.
     let value = match (old, value) {
-        (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
+        (Some(Value::Float(_)), Value::Integer(whole)) => Value::Float(whole as f64),
         (_, value) => value,
     };
     section.insert(last.to_owned(), value);

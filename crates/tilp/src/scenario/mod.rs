@@ -11,8 +11,8 @@ mod registry;
 mod twin;
 
 pub use assemble::{
-    Parts, assemble, assemble_with_clock, narrow_demonstrations, read_recording, recording,
-    untrained,
+    Parts, assemble, assemble_with_clock, narrow_demonstrations, policy, read_recording, recording,
+    sample_variants, untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
@@ -83,6 +83,16 @@ impl Scenario {
     /// Final episodes of each terminal.
     pub fn final_episodes(&self) -> usize {
         self.raw.evaluation.final_episodes
+    }
+
+    /// Control steps after which an episode has failed.
+    pub fn episode_steps(&self) -> usize {
+        self.raw.tasks.episode_steps
+    }
+
+    /// What moves the robots.
+    pub fn engine(&self) -> &'static str {
+        self.raw.tasks.engine.name()
     }
 
     /// Admissible cuts, shallowest first.

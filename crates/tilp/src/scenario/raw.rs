@@ -229,6 +229,10 @@ pub enum Sync {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tasks {
+    /// What moves the robots. The one knob with a default: scenarios that do not name an engine are
+    /// those from before there were two, and keep their hash.
+    #[serde(default, skip_serializing_if = "Engine::is_default")]
+    pub engine: Engine,
     /// How many terminals do each task, in proportion.
     pub shares: TaskShares,
     /// How far the variants of the terminals are spread.
@@ -241,6 +245,31 @@ pub struct Tasks {
     pub episode_steps: usize,
     /// Mass added to every payload when success is measured.
     pub extra_mass_kg: f64,
+}
+
+/// What moves the robots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// Rapier, which is built in.
+    #[default]
+    Rapier,
+    /// MuJoCo, in a program built with `--features mujoco`.
+    Mujoco,
+}
+
+impl Engine {
+    /// The name in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Rapier => "rapier",
+            Engine::Mujoco => "mujoco",
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Engine::default()
+    }
 }
 
 /// How many terminals do each task, in proportion.

@@ -20,6 +20,8 @@ pub(super) struct Layout {
     pub hand: Vector,
     /// How far a drawer is open.
     pub opening: f32,
+    /// Whether the object slides in the goal instead of standing apart from it.
+    pub jointed: bool,
 }
 
 impl Layout {
@@ -37,11 +39,11 @@ impl Layout {
         let hand = hand + Vector::Z * height;
         if matches!(variant.family, Family::DrawerOpen | Family::DrawerClose | Family::Button) {
             let object = centre + object;
-            return Layout { object, goal: object, hand, opening };
+            return Layout { object, goal: object, hand, opening, jointed: true };
         }
         let object = centre - 0.5 * offset + object;
         let goal = centre + 0.5 * offset + goal;
-        Layout { object, goal: apart(object, goal), hand, opening }
+        Layout { object, goal: apart(object, goal), hand, opening, jointed: false }
     }
 }
 

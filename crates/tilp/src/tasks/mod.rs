@@ -1,7 +1,7 @@
 //! The robots: tabletop manipulation in physics, experts, demonstrations, success.
 //!
-//! A [`Variant`] describes one terminal's cell, a [`Workcell`] is its loaded world, a [`Robot`]
-//! lives through one episode in a copy of it. [`demonstrate`] lets the scripted [`expert`] fill a
+//! A [`Variant`] describes one terminal's cell, a [`Workcell`] is its world, loaded into an
+//! [`Engine`], a [`Robot`] lives through one episode in a copy of it. [`demonstrate`] lets the scripted [`expert`] fill a
 //! data set, [`rollout`] measures a policy.
 //!
 //! Frames: physics and expert work in the robot's frame, z up, the table's top at zero.
@@ -10,12 +10,15 @@
 
 mod demonstrate;
 mod drawing;
+mod engine;
 mod episodes;
 mod expert;
 mod family;
 mod geometry;
 mod layout;
 mod mjcf;
+#[cfg(feature = "mujoco")]
+mod mujoco;
 mod observe;
 mod physics;
 mod robot;
@@ -26,6 +29,7 @@ mod variant;
 mod workcell;
 
 pub use demonstrate::{Demonstrations, demonstrate};
+pub use engine::Engine;
 pub use episodes::EpisodeSet;
 pub use expert::expert;
 pub use family::Family;

@@ -1,31 +1,24 @@
-//! The live world of one episode.
+//! The live world of one episode in rapier.
 
 use rapier3d::prelude::*;
 
+use crate::tasks::engine::{
+    self, CONTROL_PERIOD, FINGER_TRAVEL, HAND_HEIGHT, Owner, Physics, TARGETS,
+};
 use crate::tasks::layout::Layout;
-use crate::tasks::workcell::{Parts, Workcell};
-use crate::tasks::{Family, geometry};
+use crate::tasks::workcell::{Parts, RapierCell};
 
-/// Physics steps within one control step.
-const SUBSTEPS: usize = 4;
-/// Length of a control step in seconds: 20 Hz.
-pub(super) const CONTROL_PERIOD: f32 = 0.05;
-/// Height of the hand when the gantry's coordinates are zero.
-const HAND_HEIGHT: f32 = 0.2;
-/// Way of a finger from open to shut.
-const FINGER_TRAVEL: f32 = 0.049;
-
-pub(super) struct Physics<'a> {
-    cell: &'a Workcell,
+pub(super) struct Rapier<'a> {
+    cell: &'a RapierCell,
     world: PhysicsWorld,
 }
 
-impl<'a> Physics<'a> {
-    pub(super) fn new(cell: &'a Workcell, layout: &Layout) -> Self {
+impl<'a> Rapier<'a> {
+    pub(super) fn new(cell: &'a RapierCell, layout: &Layout) -> Self {
         let world = PhysicsWorld {
             gravity: Vector::Z * -9.81,
             integration_parameters: IntegrationParameters {
-                dt: CONTROL_PERIOD / SUBSTEPS as f32,
+                dt: CONTROL_PERIOD / TARGETS as f32,
                 ..IntegrationParameters::default()
             },
             bodies: cell.bodies.clone(),
@@ -45,10 +38,8 @@ impl<'a> Physics<'a> {
 
     fn arrange(&mut self, layout: &Layout) {
         let parts = self.cell.parts;
-        let family = self.cell.variant.family;
-        let jointed = matches!(family, Family::DrawerOpen | Family::DrawerClose | Family::Button);
         self.move_to(parts.fixture, layout.goal);
-        if jointed {
+        if layout.jointed {
             self.displace(parts.object, layout.opening);
         } else {
             self.move_to(parts.object, layout.object);
@@ -91,15 +82,14 @@ impl<'a> Physics<'a> {
             chain.update_rigid_bodies(&mut self.world.bodies, false);
         }
     }
+}
 
-    /// Runs one control step: the hand servoes by `step` from where it is now.
-    pub(super) fn advance(&mut self, step: Vector, shut: bool) {
+impl Physics for Rapier<'_> {
+    fn advance(&mut self, step: Vector, shut: bool) {
         let start = self.hand() - Vector::Z * HAND_HEIGHT;
         let finger = if shut { FINGER_TRAVEL } else { 0.0 };
-        for substep in 1..=SUBSTEPS {
-            // The target runs ahead during the first half: a jump would shake the load loose.
-            let share = (2.0 * substep as f32 / SUBSTEPS as f32).min(1.0);
-            let target = start + step * share;
+        for target in 1..=TARGETS {
+            let target = start + step * engine::share(target);
             let control = [target.x, target.y, target.z, finger, finger];
             self.cell.handles.apply_controls_multibody(
                 &mut self.world.bodies,
@@ -110,24 +100,21 @@ impl<'a> Physics<'a> {
         }
     }
 
-    /// The point between the finger tips.
-    pub(super) fn hand(&self) -> Vector {
+    fn hand(&self) -> Vector {
         self.world.bodies[self.parts().hand].translation()
     }
 
-    pub(super) fn hand_velocity(&self) -> Vector {
+    fn hand_velocity(&self) -> Vector {
         self.world.bodies[self.parts().hand].linvel()
     }
 
-    /// One when the fingers are wide open, zero when they meet.
-    pub(super) fn opening(&self) -> f32 {
+    fn opening(&self) -> f32 {
         let [left, right] =
             self.parts().fingers.map(|finger| self.world.bodies[finger].translation());
-        ((left.y - right.y - 2.0 * 0.007) / (2.0 * FINGER_TRAVEL)).clamp(0.0, 1.0)
+        engine::opening(left.y, right.y)
     }
 
-    /// Which finger touches the object's handle.
-    pub(super) fn touches(&self) -> [bool; 2] {
+    fn touches(&self) -> [bool; 2] {
         let object = self.parts().object_shape;
         self.parts().finger_pads.map(|pad| {
             let pair = self.world.narrow_phase.contact_pair(pad, object);
@@ -135,26 +122,19 @@ impl<'a> Physics<'a> {
         })
     }
 
-    /// The object's handle point.
-    pub(super) fn handle(&self) -> Vector {
-        *self.object() * geometry::handle(self.cell.variant.family)
+    fn object(&self) -> Pose {
+        *self.world.bodies[self.parts().object].position()
     }
 
-    pub(super) fn object(&self) -> &Pose {
-        self.world.bodies[self.parts().object].position()
-    }
-
-    pub(super) fn object_velocity(&self) -> Vector {
+    fn object_velocity(&self) -> Vector {
         self.world.bodies[self.parts().object].linvel()
     }
 
-    /// The bin, shelf, block, cabinet or housing.
-    pub(super) fn fixture(&self) -> &Pose {
-        self.world.bodies[self.parts().fixture].position()
+    fn fixture(&self) -> Pose {
+        *self.world.bodies[self.parts().fixture].position()
     }
 
-    /// Every shape but the table, with its pose and whose it is, for drawing.
-    pub(super) fn shapes(&self) -> Vec<(Owner, SharedShape, Pose)> {
+    fn shapes(&self) -> Vec<(Owner, SharedShape, Pose)> {
         let parts = self.parts();
         let owner = |body: RigidBodyHandle| match body {
             body if parts.fingers.contains(&body) => Some(Owner::Hand),
@@ -170,12 +150,10 @@ impl<'a> Physics<'a> {
         };
         self.world.colliders.iter().filter_map(|(_, collider)| shape(collider)).collect()
     }
-}
 
-/// Whom a drawn shape belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    Hand,
-    Object,
-    Fixture,
+    #[cfg(all(test, feature = "mujoco"))]
+    fn masses(&self) -> [f32; 3] {
+        let [left, right] = self.parts().fingers;
+        [self.parts().object, left, right].map(|body| self.world.bodies[body].mass())
+    }
 }

@@ -3,10 +3,10 @@
 use rapier3d::math::Vector;
 
 use crate::rng::Seed;
+use crate::tasks::engine::Physics;
 use crate::tasks::geometry::{self, DRAWER_OPEN};
 use crate::tasks::layout::Layout;
 use crate::tasks::observe::{self, OBSERVATION};
-use crate::tasks::physics::Physics;
 use crate::tasks::{Family, Variant, Workcell, success};
 
 /// Numbers in an action: three of motion, one of the fingers.
@@ -17,7 +17,7 @@ pub const STEP: f32 = 0.045;
 /// A robot in the middle of an episode.
 pub struct Robot<'a> {
     cell: &'a Workcell,
-    pub(super) physics: Physics<'a>,
+    pub(super) physics: Box<dyn Physics + 'a>,
     shut: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Robot<'a> {
     /// A robot at the start of the episode with this seed.
     pub fn reset(cell: &'a Workcell, episode: Seed) -> Robot<'a> {
         let layout = Layout::draw(&cell.variant, episode);
-        Robot { cell, physics: Physics::new(cell, &layout), shut: false }
+        Robot { cell, physics: cell.start(&layout), shut: false }
     }
 
     /// The cell it works in.
@@ -68,6 +68,12 @@ impl<'a> Robot<'a> {
     /// What the policy sees; see [`crate::tasks::TOKENS`].
     pub fn observe(&self) -> [f32; OBSERVATION] {
         observe::observation(&self.cell.variant, &self.state())
+    }
+
+    /// Where the hand and the handle point of the object are, in metres in the robot's frame.
+    pub fn places(&self) -> [[f32; 3]; 2] {
+        let state = self.state();
+        [state.hand.to_array(), state.handle.to_array()]
     }
 
     /// Runs one control step: dx, dy, dz in [-1, 1] of [`STEP`] in the frame of the
@@ -92,7 +98,7 @@ impl<'a> Robot<'a> {
             opening: self.physics.opening(),
             touches: self.physics.touches(),
             shut: self.shut,
-            handle: self.physics.handle(),
+            handle: self.physics.object() * geometry::handle(self.cell.variant.family),
             object_velocity: self.physics.object_velocity(),
             goal: self.goal(),
             displacement: self.displacement(),
@@ -104,9 +110,9 @@ impl<'a> Robot<'a> {
         let fixture = self.physics.fixture();
         match variant.family {
             Family::DrawerOpen => {
-                *fixture * (geometry::handle(variant.family) + Vector::X * (DRAWER_OPEN + 0.02))
+                fixture * (geometry::handle(variant.family) + Vector::X * (DRAWER_OPEN + 0.02))
             }
-            Family::DrawerClose => *fixture * geometry::handle(variant.family),
+            Family::DrawerClose => fixture * geometry::handle(variant.family),
             _ => {
                 let place = fixture.translation;
                 Vector::new(place.x, place.y, geometry::goal_height(variant))

@@ -7,8 +7,8 @@ use rapier3d::math::{Pose, Vector};
 use crate::rng::Seed;
 use crate::tasks::demonstrate::MAX_STEPS;
 use crate::tasks::drawing::{self, Face, Window};
+use crate::tasks::engine::Owner;
 use crate::tasks::geometry::PUSH_TOLERANCE;
-use crate::tasks::physics::Owner;
 use crate::tasks::{Family, Robot, Workcell, expert};
 
 const WIDTH: f32 = 170.0;

@@ -3,21 +3,64 @@
 use rapier3d::prelude::*;
 use rapier3d_mjcf::{MjcfLoaderOptions, MjcfMultibodyOptions, MjcfRobot, MjcfRobotHandles};
 
-use crate::tasks::{Family, Variant};
+use crate::tasks::engine::Physics;
+use crate::tasks::layout::Layout;
+#[cfg(feature = "mujoco")]
+use crate::tasks::mujoco::MujocoCell;
+use crate::tasks::physics::Rapier;
+use crate::tasks::{Engine, Family, Variant};
 
 /// Handles of a cell whose joints are those of articulated chains.
-type Handles = MjcfRobotHandles<Option<MultibodyJointHandle>>;
+pub(super) type Handles = MjcfRobotHandles<Option<MultibodyJointHandle>>;
 
 /// The loaded world of one [`Variant`], from which each episode starts.
 pub struct Workcell {
     /// What was loaded.
     pub variant: Variant,
-    pub(super) bodies: RigidBodySet,
-    pub(super) colliders: ColliderSet,
-    pub(super) joints: MultibodyJointSet,
-    pub(super) couplings: ImpulseJointSet,
-    pub(super) handles: Handles,
-    pub(super) parts: Parts,
+    world: Loaded,
+}
+
+/// A world as the engine that runs it keeps it.
+enum Loaded {
+    Rapier(Box<RapierCell>),
+    #[cfg(feature = "mujoco")]
+    Mujoco(Box<MujocoCell>),
+}
+
+impl Workcell {
+    /// Loads the world of this variant into rapier.
+    pub fn new(variant: Variant) -> Workcell {
+        Self::in_engine(variant, Engine::Rapier)
+    }
+
+    /// Loads the world of this variant into this engine.
+    pub fn in_engine(variant: Variant, engine: Engine) -> Workcell {
+        let world = match engine {
+            Engine::Rapier => Loaded::Rapier(Box::new(RapierCell::new(&variant))),
+            #[cfg(feature = "mujoco")]
+            Engine::Mujoco => Loaded::Mujoco(Box::new(MujocoCell::new(&variant))),
+        };
+        Workcell { variant, world }
+    }
+
+    /// A live world with everything where the layout says.
+    pub(super) fn start(&self, layout: &Layout) -> Box<dyn Physics + '_> {
+        match &self.world {
+            Loaded::Rapier(cell) => Box::new(Rapier::new(cell, layout)),
+            #[cfg(feature = "mujoco")]
+            Loaded::Mujoco(cell) => Box::new(cell.start(layout)),
+        }
+    }
+}
+
+/// A world loaded into rapier.
+pub(super) struct RapierCell {
+    pub bodies: RigidBodySet,
+    pub colliders: ColliderSet,
+    pub joints: MultibodyJointSet,
+    pub couplings: ImpulseJointSet,
+    pub handles: Handles,
+    pub parts: Parts,
 }
 
 /// Where the named parts of a world are.
@@ -31,9 +74,8 @@ pub(super) struct Parts {
     pub fixture: RigidBodyHandle,
 }
 
-impl Workcell {
-    /// Loads the world of this variant.
-    pub fn new(variant: Variant) -> Workcell {
+impl RapierCell {
+    fn new(variant: &Variant) -> RapierCell {
         let options = MjcfLoaderOptions { skip_plane_geoms: false, ..MjcfLoaderOptions::default() };
         let (robot, _) = MjcfRobot::from_str(&variant.mjcf(), options, ".")
             .expect("the embedded worlds are valid MJCF for every variant");
@@ -50,8 +92,13 @@ impl Workcell {
             MjcfMultibodyOptions::DISABLE_SELF_CONTACTS,
         );
         let parts = names.resolve(&handles);
-        Workcell { variant, bodies, colliders, joints, couplings, handles, parts }
+        RapierCell { bodies, colliders, joints, couplings, handles, parts }
     }
+}
+
+/// The shape that the fingers are watched to touch.
+pub(super) fn touched(family: Family) -> &'static str {
+    if family == Family::DrawerClose { "front" } else { "object" }
 }
 
 /// Places of the named parts in the loaded robot, before they have handles.
@@ -62,7 +109,7 @@ struct Names {
 
 impl Names {
     fn of(robot: &MjcfRobot, family: Family) -> Names {
-        let touched = if family == Family::DrawerClose { "front" } else { "object" };
+        let touched = touched(family);
         let body = |name: &str| robot.body_name_to_idx[name];
         let geom = |name: &str| robot.geom_name_to_collider[name];
         Names {

@@ -198,6 +198,33 @@ fn the_hash_hangs_on_every_value() {
 }
 
 #[test]
+fn the_engine_that_is_built_in_is_not_written_down_and_changes_no_hash() {
+    let plain = load("tiny", &[]).unwrap();
+    let named = load("tiny", &["tasks.engine=rapier"]).unwrap();
+    assert!(!plain.to_toml().contains("engine"));
+    assert_eq!(named.to_toml(), plain.to_toml());
+    let said = load("tiny", &["tasks.engine=bullet"]).unwrap_err().to_string();
+    assert!(said.contains("tasks.engine") && said.contains("bullet"), "{said}");
+}
+
+#[cfg(not(feature = "mujoco"))]
+#[test]
+fn an_engine_that_is_not_built_in_is_refused_with_what_it_takes() {
+    let said = load("tiny", &["tasks.engine=mujoco"]).unwrap_err().to_string();
+    let expected = "tasks.engine = mujoco, expected rapier, or a program built with \
+                    `--features mujoco`";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[cfg(feature = "mujoco")]
+#[test]
+fn the_engine_mujoco_is_written_down_and_changes_the_hash() {
+    let scenario = load("tiny", &["tasks.engine=mujoco"]).unwrap();
+    assert_line(&scenario, "engine = \"mujoco\"");
+    assert_ne!(scenario.problem_hash(), load("tiny", &[]).unwrap().problem_hash());
+}
+
+#[test]
 fn a_method_is_found_by_its_name_only() {
     for known in methods() {
         assert_eq!(method(known.name).unwrap().name, known.name);

@@ -92,6 +92,20 @@ fn too_narrow(parts: &Parts, n: usize) -> TerminalDecision {
     one
 }
 
+#[cfg(feature = "mujoco")]
+#[test]
+fn kept_demonstrations_of_one_engine_are_not_taken_for_those_of_mujoco() {
+    let data = |engine: &str| {
+        let of = |parts: Parts| parts.world.engine.terminals()[0].data().clone();
+        let engine = format!("tasks.engine={engine}");
+        // Twice: made, then read.
+        let [made, read] = [0, 1].map(|_| of(parts("random", &[&engine])));
+        assert_eq!(made, read, "{engine}");
+        made
+    };
+    assert_ne!(data("mujoco"), data("rapier"));
+}
+
 #[test]
 fn no_round_outlasts_the_deadline_when_late_terminals_are_dropped() {
     let mut parts = parts("splitfed", &["limits.deadline_s=0.5"]);
