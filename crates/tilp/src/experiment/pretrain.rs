@@ -47,7 +47,7 @@ pub fn pretrain(scenario: &Scenario, how: &Pretraining) -> Result<Vec<u8>, Scena
         how.cells,
         how.demonstrations,
         seed.named("data"),
-    );
+    )?;
     let start = policy.initial(seed.named("weights"));
     let mut trainer = Trainer::new(&policy, start, Rule::Adam { rate: how.rate });
     trainer.fit(&data, how.batch, how.steps, seed.named("batches"));

@@ -3,7 +3,7 @@
 use rapier3d::prelude::*;
 use rapier3d_mjcf::{MjcfLoaderOptions, MjcfMultibodyOptions, MjcfRobot, MjcfRobotHandles};
 
-use crate::tasks::{Family, Variant};
+use crate::tasks::tabletop::{Family, Variant};
 
 /// Handles of a cell whose joints are those of articulated chains.
 type Handles = MjcfRobotHandles<Option<MultibodyJointHandle>>;

@@ -2,9 +2,9 @@
 
 use rapier3d::prelude::*;
 
-use crate::tasks::layout::Layout;
-use crate::tasks::workcell::{Parts, Workcell};
-use crate::tasks::{Family, geometry};
+use crate::tasks::tabletop::layout::Layout;
+use crate::tasks::tabletop::workcell::{Parts, Workcell};
+use crate::tasks::tabletop::{Family, geometry};
 
 /// Physics steps within one control step.
 const SUBSTEPS: usize = 4;
