@@ -1,6 +1,7 @@
 //! The program as its users meet it: arguments in; text, exit code and files out.
 //!
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
+//! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
 //! - `output`: formats, quiet, pipes, help.
 //! - `plan`: an observation in, a plan with reasons out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
@@ -11,6 +12,7 @@
 //! - `twin`: `tilp twin` and the folders it refuses.
 
 mod bad_input;
+mod libero;
 mod output;
 mod plan;
 mod repeat;

@@ -146,12 +146,12 @@ fn per_cell(
     cells: &[Box<dyn Workcell>],
     succeeds: impl Fn(&dyn Workcell, u64) -> bool + Sync,
 ) -> Vec<SuccessCount> {
-    let count = |(n, cell): (usize, &Box<dyn Workcell>)| {
+    let count = |n: usize| {
         let first = n as u64 * EPISODES;
-        let successes = (first..first + EPISODES).filter(|&episode| succeeds(&**cell, episode));
+        let successes = (first..first + EPISODES).filter(|&episode| succeeds(&*cells[n], episode));
         SuccessCount { successes: successes.count() as u64, episodes: EPISODES }
     };
-    cells.par_iter().enumerate().map(count).collect()
+    (0..cells.len()).into_par_iter().map(count).collect()
 }
 
 /// Episodes on which expert and random robot are measured.

@@ -1,23 +1,16 @@
-//! LIBERO's cells of a scenario: where the data are, and whether they are the expected ones.
+//! A program without MuJoCo: whoever asks for LIBERO hears what is missing.
 
 use std::collections::BTreeMap;
 
-use super::{Scenario, ScenarioError};
 use crate::rng::Seed;
+use crate::scenario::{Scenario, ScenarioError};
 use crate::tasks::Workcell;
 
-#[cfg(feature = "mujoco")]
-mod loaded;
-#[cfg(feature = "mujoco")]
-pub(super) use loaded::LiberoRoster;
-
 /// Nobody has one without the feature `mujoco`.
-#[cfg(not(feature = "mujoco"))]
-pub(super) enum LiberoRoster {}
+pub(in crate::scenario) enum LiberoRoster {}
 
-#[cfg(not(feature = "mujoco"))]
 impl LiberoRoster {
-    pub(super) fn draw(
+    pub(in crate::scenario) fn draw(
         scenario: &Scenario,
         _tasks: Vec<usize>,
         _share: f32,
@@ -31,19 +24,23 @@ impl LiberoRoster {
         })
     }
 
-    pub(super) fn tasks(&self) -> Vec<usize> {
+    pub(in crate::scenario) fn tasks(&self) -> Vec<usize> {
         match *self {}
     }
 
-    pub(super) fn cell(&self, _n: usize, _kg: f64) -> Result<Box<dyn Workcell>, ScenarioError> {
+    pub(in crate::scenario) fn cell(
+        &self,
+        _n: usize,
+        _kg: f64,
+    ) -> Result<Box<dyn Workcell>, ScenarioError> {
         match *self {}
     }
 
-    pub(super) fn key(&self) -> String {
+    pub(in crate::scenario) fn key(&self) -> String {
         match *self {}
     }
 
-    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+    pub(in crate::scenario) fn environment(&self) -> BTreeMap<String, String> {
         match *self {}
     }
 }
