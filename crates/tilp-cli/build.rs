@@ -21,7 +21,7 @@ fn main() {
     let versions: Vec<String> =
         PARTS.iter().map(|part| format!("{part}={}", version(&lock, part))).collect();
     println!("cargo:rustc-env=TILP_PARTS={}", versions.join(","));
-    // Set by crates/tilp-mujoco/build.rs, and only with the feature `mujoco`.
+    // Built with the feature `mujoco`, the program looks for MuJoCo's library there.
     if let Ok(folder) = std::env::var("DEP_TILP_MUJOCO_FOLDER") {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }

@@ -397,6 +397,12 @@ pub enum PolicyVerb {
         /// Override a value, with a dotted key
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
+        /// Share of the scenario's variation that is seen [default: as shipped]
+        #[arg(long)]
+        narrow: Option<f32>,
+        /// Steps of Adam [default: as shipped]
+        #[arg(long)]
+        steps: Option<usize>,
         /// File to write
         #[arg(long)]
         out: PathBuf,

@@ -16,7 +16,7 @@ pub mod expert;
 #[cfg(feature = "mujoco")]
 pub mod libero;
 #[cfg(feature = "mujoco")]
-mod linear;
+pub mod linear;
 #[cfg(feature = "mujoco")]
 pub mod osc;
 #[cfg(feature = "mujoco")]
@@ -24,3 +24,9 @@ pub mod world;
 
 #[cfg(feature = "mujoco")]
 pub use error::Error;
+
+/// The version of the MuJoCo library that is linked.
+#[cfg(feature = "mujoco")]
+pub fn mujoco_version() -> &'static str {
+    mujoco_rs::mujoco_version()
+}

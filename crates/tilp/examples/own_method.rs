@@ -48,7 +48,7 @@ impl Recorder for Rounds {
 /// Runs the method on a scenario for some rounds.
 pub fn rounds_of(scenario: &str, rounds: u64) -> Result<Rounds, ScenarioError> {
     let scenario = Scenario::load(scenario, &[])?;
-    let Parts { mut world, mut allocator, limits } =
+    let Parts { mut world, mut allocator, limits, .. } =
         assemble(&scenario, TURNS, 0, None, &|_, _| {})?;
     let mut kept = Rounds::default();
     run(&mut world, &mut *allocator, &limits, rounds, &mut kept);

@@ -17,9 +17,15 @@ use crate::signals::Signals;
 /// Makes policies and serves them.
 pub fn policy(arguments: Policy) -> Result<(), Failure> {
     match arguments.verb {
-        PolicyVerb::Pretrain { scenario, overrides, out } => {
+        PolicyVerb::Pretrain { scenario, overrides, narrow, steps, out } => {
             let scenario = Scenario::load(&scenario, &overrides).map_err(Failure::input)?;
-            let file = pretrain(&scenario, &Pretraining::SHIPPED).map_err(Failure::input)?;
+            let shipped = Pretraining::shipped(&scenario);
+            let how = Pretraining {
+                narrow: narrow.unwrap_or(shipped.narrow),
+                steps: steps.unwrap_or(shipped.steps),
+                ..shipped
+            };
+            let file = pretrain(&scenario, &how).map_err(Failure::input)?;
             std::fs::write(&out, file).map_err(|error| at(&out, "cannot write", &error))
         }
         PolicyVerb::Serve(arguments) => serve(&arguments),

@@ -5,7 +5,7 @@ use tilp::experiment::{Health, health};
 use tilp::rng::Seed;
 use tilp::round::SuccessCount;
 use tilp::scenario::{BUILTIN, Scenario as Loaded, method};
-use tilp::tasks::{Engine, Family, Variant, VariantRange, Workcell, strip};
+use tilp::tasks::tabletop::{Engine, Family, Variant, VariantRange, Workcell, strip};
 
 use crate::arguments::{Format, Scenario, ScenarioVerb};
 use crate::failure::Failure;
@@ -94,7 +94,7 @@ fn rate(count: SuccessCount) -> f64 {
 
 fn as_json(health: &Health) -> String {
     let experts: serde_json::Map<String, serde_json::Value> = (health.expert.iter())
-        .map(|(family, count)| (family.name().to_owned(), json!(rate(*count))))
+        .map(|(task, count)| ((*task).to_owned(), json!(rate(*count))))
         .collect();
     let regime = &health.regime;
     let value = json!({
@@ -119,8 +119,8 @@ fn as_text(scenario: &Loaded, health: &Health) -> String {
     text += &format!("{} samples in all data sets\n", health.n_samples);
     let mut line = |what: &str, value: f64| text += &format!("{what:52} {:5.1} %\n", 100.0 * value);
     line("expert, all tasks", rate(health.expert_total()));
-    for (family, count) in &health.expert {
-        line(&format!("  {}", family.name()), rate(*count));
+    for (task, count) in &health.expert {
+        line(&format!("  {task}"), rate(*count));
     }
     line("robot acting at random", rate(health.random_robot));
     line("base policy", rate(health.base));

@@ -2,6 +2,7 @@
 //!
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
 //! - `engines`: robots in MuJoCo, and the program without it.
+//! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
 //! - `output`: formats, quiet, pipes, help.
 //! - `plan`: an observation in, a plan with reasons out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
@@ -13,6 +14,7 @@
 
 mod bad_input;
 mod engines;
+mod libero;
 mod output;
 mod plan;
 mod repeat;

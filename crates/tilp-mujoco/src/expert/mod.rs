@@ -38,7 +38,7 @@ pub fn expert(episode: &Episode) -> [f64; ACTION] {
     let scene = Scene::read(episode);
     let wish = if episode.is_success() {
         Wish { step_m: [0.0, 0.0, 0.02], turn: [0.0; 3], shut: false }
-    } else if scene.holds {
+    } else if scene.holds() {
         scene.carry()
     } else {
         scene.pick()
@@ -56,24 +56,65 @@ struct Wish {
 }
 
 /// What the expert looks at.
-struct Scene {
-    hand_m: Vector,
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The point between the finger tips.
+    pub hand_m: Vector,
     rotation: Matrix<3, 3>,
-    opening_m: f64,
-    /// Both fingers touch the object and have been told to shut fully.
-    holds: bool,
+    /// Distance between the fingers.
+    pub opening_m: f64,
+    /// Which finger touches the object.
+    pub touches: [bool; 2],
+    /// Whether the fingers have been told to shut fully.
+    pub is_shut: bool,
     grasp: Grasp,
-    object_m: Vector,
+    /// The object's origin.
+    pub object_m: Vector,
     object: Extent,
     /// The middle of the space in the basket.
-    goal_m: Vector,
-    basket_top_m: f64,
+    pub goal_m: Vector,
+    /// The basket's rim.
+    pub basket_top_m: f64,
     /// The highest point of the other things.
-    others_top_m: f64,
+    pub others_top_m: f64,
+}
+
+/// What a policy may see of it besides.
+impl Scene {
+    /// Where the expert would take hold of the object, among its neighbours as they stand.
+    pub fn grasp_m(&self) -> Vector {
+        self.grasp.position_m
+    }
+
+    /// What is between the fingers there, in metres.
+    pub fn grasp_width_m(&self) -> f64 {
+        self.grasp.width_m
+    }
+
+    /// The turn from the hand as it is to that grasp, axis times radians.
+    pub fn turn_to_grasp(&self) -> Vector {
+        turn_between(&self.rotation, &self.grasp.rotation)
+    }
+
+    /// The turn from the hand as it is to fingers straight down.
+    pub fn turn_upright(&self) -> Vector {
+        turn_between(&self.rotation, &self.grasp.upright(&self.rotation))
+    }
+
+    /// The object's lowest and highest point.
+    pub fn object_span_m(&self) -> [f64; 2] {
+        [self.object.low_m[2], self.object.high_m[2]]
+    }
+
+    /// Both fingers touch the object and have been told to shut fully.
+    pub fn holds(&self) -> bool {
+        self.touches == [true; 2] && self.is_shut
+    }
 }
 
 impl Scene {
-    fn read(episode: &Episode) -> Self {
+    /// Looks at an episode as it stands.
+    pub fn read(episode: &Episode) -> Self {
         let (world, parts) = (episode.world(), episode.parts());
         let rotation = world.site_rotation(episode.controller().arm().grip());
         let seen = episode.observe();
@@ -86,7 +127,8 @@ impl Scene {
             hand_m: seen.eef_position_m,
             rotation,
             opening_m: seen.gripper_m[0] - seen.gripper_m[1],
-            holds: parts.fingers.iter().all(touched) && episode.controller().is_shut(),
+            touches: [touched(&parts.fingers[0]), touched(&parts.fingers[1])],
+            is_shut: episode.controller().is_shut(),
             grasp: Grasp::best(&object, &others).facing(&rotation),
             object_m: seen.object.position_m,
             object: Extent::of(&object),
@@ -99,7 +141,7 @@ impl Scene {
     /// Brings the open hand over the grasp, down, and shuts it.
     fn pick(&self) -> Wish {
         let way = subtract(&self.grasp.position_m, &self.hand_m);
-        let turn = turn_between(&self.rotation, &self.grasp.rotation);
+        let turn = self.turn_to_grasp();
         let sideways = length(&[way[0], way[1]]);
         // Fingers that have begun to shut go on, even where the object gave way a little.
         let reach = if self.opening_m < OPEN_M { 2.0 * REACH_M } else { REACH_M };
@@ -126,7 +168,7 @@ impl Scene {
     /// Lifts the object, takes it over the basket and lets it down.
     fn carry(&self) -> Wish {
         let way = subtract(&self.goal_m, &self.object_m);
-        let turn = turn_between(&self.rotation, &self.grasp.upright(&self.rotation));
+        let turn = self.turn_upright();
         let up = self.basket_top_m + CLEAR_M - self.object.low_m[2];
         let over = length(&[way[0], way[1]]) < OVER_BASKET_M;
         let step_m = match (over, up > CLEAR_M) {

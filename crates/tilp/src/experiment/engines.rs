@@ -7,9 +7,8 @@ use crate::round::SuccessCount;
 use crate::scenario::{Scenario, ScenarioError, policy, sample_variants};
 use crate::split::model::Weights;
 use crate::split::policy::Policy;
-use crate::tasks::{
-    ACTION, Engine, Episode, EpisodeSet, Family, Robot, Variant, Workcell, expert, rollout,
-};
+use crate::tasks::tabletop::{ACTION, Engine, Family, Robot, Variant, Workcell, expert};
+use crate::tasks::{Episode, EpisodeSet, rollout};
 
 /// The engines compared, in the order of every pair here.
 pub const ENGINES: [Engine; 2] = [Engine::Rapier, Engine::Mujoco];
@@ -101,7 +100,7 @@ fn load(variants: &[Variant], engine: Engine) -> Vec<Workcell> {
 fn episodes(effort: Effort, seed: Seed) -> Vec<Episode> {
     let episode = |cell: usize, index: usize| Episode {
         cell,
-        seed: EpisodeSet::Report.episode(seed, cell as u64, index as u64),
+        start: EpisodeSet::Report.episode(seed, cell as u64, index as u64),
     };
     (0..effort.cells)
         .flat_map(|cell| (0..effort.episodes).map(move |index| episode(cell, index)))
@@ -141,8 +140,10 @@ impl Trial {
 
     /// Gives robots in both engines the same actions, whatever comes of them.
     fn follow(&self, episode: &Episode, actions: &[[f32; ACTION]]) -> [Apart; 2] {
-        let mut robots =
-            self.cells.each_ref().map(|cells| Robot::reset(&cells[episode.cell], episode.seed));
+        let mut robots = self
+            .cells
+            .each_ref()
+            .map(|cells| Robot::reset(&cells[episode.cell], episode.start.seed));
         let mut apart = [Apart::default(); 2];
         for action in actions {
             robots.iter_mut().for_each(|robot| robot.act(action));
@@ -158,7 +159,7 @@ impl Trial {
 
 /// What the expert does until it succeeds or its time is over.
 fn perform(cell: &Workcell, episode: &Episode, steps: usize) -> (bool, Vec<[f32; ACTION]>) {
-    let mut robot = Robot::reset(cell, episode.seed);
+    let mut robot = Robot::reset(cell, episode.start.seed);
     let mut actions = Vec::new();
     while actions.len() < steps && !robot.succeeded() {
         let action = expert(&robot);

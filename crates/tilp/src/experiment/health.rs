@@ -10,7 +10,7 @@ use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
 use crate::split::central::{Rule, Trainer};
 use crate::split::data::Dataset;
 use crate::split::model::Weights;
-use crate::tasks::{ACTION, Family, Robot, Workcell, expert};
+use crate::tasks::{EpisodeSet, Robot, Start, Workcell};
 use crate::units::{Bytes, Operations};
 use crate::world::{Cell, Radio};
 
@@ -18,7 +18,7 @@ use crate::world::{Cell, Radio};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Health {
     /// Success of the scripted expert per task, on every terminal's cell.
-    pub expert: Vec<(Family, SuccessCount)>,
+    pub expert: Vec<(&'static str, SuccessCount)>,
     /// Success of a robot that acts at random.
     pub random_robot: SuccessCount,
     /// Success of the base policy.
@@ -114,17 +114,17 @@ fn centralised(world: &Cell, data: &Dataset, base: &Weights, steps: usize, seed:
     trainer.into_weights()
 }
 
-fn expert_success(world: &Cell, seed: Seed) -> Vec<(Family, SuccessCount)> {
+fn expert_success(world: &Cell, seed: Seed) -> Vec<(&'static str, SuccessCount)> {
     let steps = world.fleet.schedule.episode_steps;
     let counts = per_cell(&world.fleet.cells, |cell, episode| {
-        let mut robot = Robot::reset(cell, seed.named("expert").at(episode));
-        live(&mut robot, steps, expert)
+        let mut robot = cell.reset(start(seed, episode));
+        live(&mut *robot, steps, |robot| robot.expert())
     });
-    (Family::ALL.into_iter())
-        .map(|family| {
+    (world.fleet.suite.tasks.iter().enumerate())
+        .map(|(task, &name)| {
             let own = world.fleet.cells.iter().zip(&counts);
-            let own = own.filter(|(cell, _)| cell.variant.family == family);
-            (family, own.fold(SuccessCount::default(), |sum, (_, count)| sum.plus(*count)))
+            let own = own.filter(|(cell, _)| cell.task() == task);
+            (name, own.fold(SuccessCount::default(), |sum, (_, count)| sum.plus(*count)))
         })
         .filter(|(_, count)| count.episodes > 0)
         .collect()
@@ -134,26 +134,33 @@ fn random_success(world: &Cell, seed: Seed) -> SuccessCount {
     let steps = world.fleet.schedule.episode_steps;
     let counts = per_cell(&world.fleet.cells, |cell, episode| {
         let mut rng = seed.named("random").at(episode).rng();
-        let mut robot = Robot::reset(cell, seed.named("expert").at(episode));
-        live(&mut robot, steps, |_| [(); ACTION].map(|()| rng.random_range(-1.0..=1.0)))
+        let mut robot = cell.reset(start(seed, episode));
+        let n_actions = cell.suite().action();
+        live(&mut *robot, steps, |_| (0..n_actions).map(|_| rng.random_range(-1.0..=1.0)).collect())
     });
     counts.into_iter().fold(SuccessCount::default(), SuccessCount::plus)
 }
 
 /// Successes of every cell over [`EPISODES`] episodes with numbers of their own.
 fn per_cell(
-    cells: &[Workcell],
-    succeeds: impl Fn(&Workcell, u64) -> bool + Sync,
+    cells: &[Box<dyn Workcell>],
+    succeeds: impl Fn(&dyn Workcell, u64) -> bool + Sync,
 ) -> Vec<SuccessCount> {
-    let count = |(n, cell): (usize, &Workcell)| {
+    let count = |n: usize| {
         let first = n as u64 * EPISODES;
-        let successes = (first..first + EPISODES).filter(|&episode| succeeds(cell, episode));
+        let successes = (first..first + EPISODES).filter(|&episode| succeeds(&*cells[n], episode));
         SuccessCount { successes: successes.count() as u64, episodes: EPISODES }
     };
-    cells.par_iter().enumerate().map(count).collect()
+    (0..cells.len()).into_par_iter().map(count).collect()
 }
 
-fn live(robot: &mut Robot, steps: usize, mut act: impl FnMut(&Robot) -> [f32; ACTION]) -> bool {
+/// Episodes on which expert and random robot are measured.
+fn start(seed: Seed, episode: u64) -> Start {
+    let seed = seed.named("expert").at(episode);
+    Start { set: EpisodeSet::Final, index: episode, seed }
+}
+
+fn live(robot: &mut dyn Robot, steps: usize, mut act: impl FnMut(&dyn Robot) -> Vec<f32>) -> bool {
     for _ in 0..steps {
         let action = act(robot);
         robot.act(&action);

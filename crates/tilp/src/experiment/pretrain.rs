@@ -1,11 +1,11 @@
 //! The base policy: pre-trained on a narrow part of the tasks, so that fine-tuning is fine-tuning.
 
 use crate::rng::Seed;
-use crate::scenario::{Scenario, ScenarioError, narrow_demonstrations, untrained};
+use crate::scenario::{Scenario, ScenarioError, narrow_demonstrations, suite_of, untrained};
 use crate::split::central::{Rule, Trainer};
 use crate::split::model::SplitModel;
 
-/// How the base policy is made. These numbers made the one that comes with the program.
+/// How the base policy is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pretraining {
     /// Seed of cells, demonstrations, initial weights and batches.
@@ -25,8 +25,16 @@ pub struct Pretraining {
 }
 
 impl Pretraining {
-    /// What made the policy that comes with the program.
-    pub const SHIPPED: Self = Self {
+    /// What made the policy that comes with the program for this scenario's suite of tasks.
+    pub fn shipped(scenario: &Scenario) -> Self {
+        match suite_of(scenario).name {
+            "libero-object" => Self::LIBERO,
+            _ => Self::TABLETOP,
+        }
+    }
+
+    /// What made the one for the table-top suite.
+    pub const TABLETOP: Self = Self {
         seed: 9000,
         cells: 6,
         demonstrations: 20,
@@ -35,6 +43,9 @@ impl Pretraining {
         batch: 256,
         rate: 1e-3,
     };
+
+    /// What made the one for LIBERO's suite: cameras that are hardly turned.
+    pub const LIBERO: Self = Self { cells: 2, narrow: 0.1, steps: 3000, ..Self::TABLETOP };
 }
 
 /// Trains a base policy for a scenario's model and returns its safetensors file.
@@ -47,7 +58,7 @@ pub fn pretrain(scenario: &Scenario, how: &Pretraining) -> Result<Vec<u8>, Scena
         how.cells,
         how.demonstrations,
         seed.named("data"),
-    );
+    )?;
     let start = policy.initial(seed.named("weights"));
     let mut trainer = Trainer::new(&policy, start, Rule::Adam { rate: how.rate });
     trainer.fit(&data, how.batch, how.steps, seed.named("batches"));

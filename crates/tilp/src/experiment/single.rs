@@ -1,6 +1,7 @@
 //! One run: one method, one scenario, one seed, one folder.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::round::{
 use crate::run::{Recorder, RoundRecord, Stop, run};
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
-use crate::tasks::{Engine, Family};
+use crate::tasks::tabletop::Engine;
 use crate::world::Cell;
 
 /// What is run.
@@ -116,7 +117,7 @@ impl RunSpec {
         }
     }
 
-    fn manifest(&self) -> Value {
+    fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
         let mut manifest = json!({
             "method": self.method.name,
             "seed": self.seed,
@@ -126,6 +127,9 @@ impl RunSpec {
         });
         if let (Some(fields), Value::Object(about)) = (manifest.as_object_mut(), &self.about) {
             fields.extend(about.clone());
+            if !environment.is_empty() {
+                fields.insert("environment".into(), json!(environment));
+            }
         }
         // A library that is found when the program starts is a part that no build can know.
         let engine = Engine::from_name(self.scenario.engine());
@@ -150,7 +154,7 @@ pub fn run_single(
     let progress = |done, total| watcher.demonstrations(done, total);
     let (scenario, clock) = (&spec.scenario, watcher.time().clock());
     let parts = assemble_with_clock(scenario, spec.method, spec.seed, clock, cache, &progress)?;
-    let Parts { mut world, mut allocator, limits } = parts;
+    let Parts { mut world, mut allocator, limits, environment } = parts;
     let base = world.fleet.report(0, &world.engine.virtual_mean(), world.engine.model());
     let mut keeper = Keeper::new(spec, folder, watcher);
     match checkpoint {
@@ -159,7 +163,7 @@ pub fn run_single(
             allocator.restore(&checkpoint.state)?;
             keeper.history.restore(&checkpoint.state)?;
         }
-        None => keeper.begin(&world, &*allocator)?,
+        None => keeper.begin(&environment, &world, &*allocator)?,
     }
     let set_up = watcher.time().seconds();
     let mut timed = Timed { inner: &mut *allocator, watcher, plan_s: RefCell::default() };
@@ -196,7 +200,7 @@ fn evaluation(world: &Cell, base: Option<Vec<SuccessCount>>) -> Evaluation {
     Evaluation {
         base: base.map(total),
         terminals: world.fleet.final_success(&model, world.engine.model()),
-        task_names: Family::ALL.iter().map(|family| family.name().to_owned()).collect(),
+        task_names: world.fleet.suite.tasks.iter().map(|&name| name.to_owned()).collect(),
     }
 }
 
@@ -271,9 +275,14 @@ impl<'a> Keeper<'a> {
     }
 
     /// The folder appears, complete enough to resume.
-    fn begin(&mut self, world: &dyn World, allocator: &dyn Allocator) -> Result<(), RecordError> {
+    fn begin(
+        &mut self,
+        environment: &BTreeMap<String, String>,
+        world: &dyn World,
+        allocator: &dyn Allocator,
+    ) -> Result<(), RecordError> {
         let files = Files::new()
-            .manifest(&self.spec.manifest())
+            .manifest(&self.spec.manifest(environment))
             .scenario(&self.spec.scenario.to_toml())
             .checkpoint(&self.checkpoint(world, allocator));
         self.folder.write(&files)

@@ -1,6 +1,7 @@
-//! From a checked scenario to the parts of a run. Besides `registry`, the only file that names
-//! every implementation.
+//! From a checked scenario to the parts of a run. Besides `registry` and `robots`, the
+//! only file that names every implementation.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use super::cache::Cache;
 use super::planner::tilp;
 use super::raw;
 use super::registry::{Kit, Method};
+use super::robots::{Roster, dataset, suite};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{Clock, Problem, ReferenceKnobs};
 use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
@@ -18,10 +20,7 @@ use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
 use crate::split::policy::{Architecture, Policy};
-use crate::tasks::{
-    ACTION, Demonstrations, Engine as Physics, Family, Frame, OBSERVATION, TOKENS, Variant,
-    VariantRange, Workcell, demonstrate,
-};
+use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
 use crate::wireless::{
@@ -29,19 +28,15 @@ use crate::wireless::{
     draw_places, large_scale_gains,
 };
 use crate::world::{
-    Cell, Channel, Fleet, HardwareRange, Late, Radio, RateSchedule, Rates, Schedule, draw_memory,
-    draw_nominal, draw_truth,
+    Cell, Channel, HardwareRange, Late, Radio, RateSchedule, Rates, draw_memory, draw_nominal,
+    draw_truth,
 };
 
-/// The policy that comes with the program.
-const BASE: &[u8] = include_bytes!("base.safetensors");
-
-/// How much an error in each part of an action counts: motion in full, the gripper half.
-const LOSS_WEIGHTS: [f32; ACTION] = [1.0, 1.0, 1.0, 0.5];
-
-/// Changes whenever the same scenario and seed give other demonstrations, so that none made by
-/// an older program is taken for a new one.
-const DEMONSTRATIONS_VERSION: u32 = 1;
+/// The policies that come with the program.
+const BASES: [(&str, &[u8]); 2] = [
+    ("builtin", include_bytes!("base.safetensors")),
+    ("builtin:libero-object", include_bytes!("base-libero-object.safetensors")),
+];
 
 /// The parts of a run.
 pub struct Parts {
@@ -51,6 +46,8 @@ pub struct Parts {
     pub allocator: Box<dyn Allocator>,
     /// The limits of the problem.
     pub limits: Limits,
+    /// What a result may depend on outside the program: names and versions or hashes.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// Puts a run together. `progress` hears how many terminals' demonstrations are made.
@@ -98,11 +95,11 @@ pub fn assemble_with_clock(
         rule,
         profile: profile.clone(),
     };
-    let variants = draw_fleet(raw, seed.named("fleet"));
+    let roster = Roster::draw(scenario, seed.named("fleet"))?;
     let demonstrations =
-        demonstrations(raw, &variants, seed.named("demonstrations"), cache, progress);
-    let tasks = variants.iter().map(|variant| variant.family.index()).collect();
-    let fleet = fleet(raw, variants, seed.named("episodes"));
+        roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
+    let tasks = roster.tasks();
+    let fleet = roster.fleet(raw, seed.named("episodes"))?;
     let engine = engine(raw, policy, &base, &demonstrations, seed.named("engine"));
     let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
     let known = known(raw, &profile, &nominal, every, tasks);
@@ -130,7 +127,7 @@ pub fn assemble_with_clock(
         seed: seed.named("allocator"),
         edition: method.published,
     });
-    Ok(Parts { world, allocator, limits })
+    Ok(Parts { world, allocator, limits, environment: roster.environment() })
 }
 
 /// What the twin may know beforehand: nothing of it is the world's truth.
@@ -157,7 +154,7 @@ pub(super) fn known(
         aggregate_every,
         rounds: raw.rounds,
         tasks,
-        n_tasks: Family::ALL.len(),
+        n_tasks: suite(raw).tasks.len(),
     }
 }
 
@@ -319,15 +316,16 @@ pub fn read_recording(path: &Path) -> Result<Recording, RecordingError> {
 
 /// The policy that a scenario asks for.
 fn architecture(raw: &raw::Raw) -> Architecture {
+    let suite = suite(raw);
     Architecture {
-        tokens: TOKENS.iter().map(|(start, end)| (*start, end - start)).collect(),
+        tokens: suite.tokens.iter().map(|(start, end)| (*start, end - start)).collect(),
         width: raw.model.width,
         heads: raw.model.heads,
         blocks: raw.model.blocks,
         hidden_ratio: raw.model.mlp_ratio,
         merge_after: raw.model.merge_after.clone(),
-        actions: ACTION,
-        loss_weights: LOSS_WEIGHTS.to_vec(),
+        actions: suite.action(),
+        loss_weights: suite.loss_weights.to_vec(),
         cuts: raw.model.cuts.clone(),
     }
 }
@@ -352,9 +350,9 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
         place: scenario.place.clone(),
     };
     let read = |path: &str| std::fs::read(scenario.folder.join(path));
-    let bytes = match name.as_str() {
-        "builtin" => BASE.to_vec(),
-        path => read(path).map_err(|error| wrong(error.to_string()))?,
+    let bytes = match BASES.iter().find(|(builtin, _)| builtin == name) {
+        Some((_, bytes)) => bytes.to_vec(),
+        None => read(name).map_err(|error| wrong(error.to_string()))?,
     };
     let weights = policy.weights_from(&bytes).map_err(|error| wrong(error.to_string()))?;
     Ok((policy, weights))
@@ -363,117 +361,7 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
 pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
     let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
     let cut = |layer: usize| policy.profile(layer, batch, momentum);
-    Profile { batch, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
-}
-
-/// The variants of the terminals: tasks dealt out in proportion and shuffled.
-pub(super) fn draw_fleet(raw: &raw::Raw, seed: Seed) -> Vec<Variant> {
-    use rand::seq::SliceRandom;
-    let range = variant_range(&raw.tasks.range);
-    let mut tasks = deal(&raw.tasks.shares.in_order(), raw.cell.n_terminals);
-    tasks.shuffle(&mut seed.stream("tasks"));
-    let draw = |(n, task): (usize, usize)| {
-        Variant::draw(Family::ALL[task], &range, &mut seed.named("variant").at(n as u64).rng())
-    };
-    tasks.into_iter().enumerate().map(draw).collect()
-}
-
-/// `total` items dealt to kinds in proportion to `shares`, largest remainders first.
-fn deal(shares: &[u32], total: usize) -> Vec<usize> {
-    let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
-    let exact: Vec<f64> =
-        shares.iter().map(|&share| f64::from(share) / sum * total as f64).collect();
-    let mut counts: Vec<usize> = exact.iter().map(|share| share.floor() as usize).collect();
-    let mut order: Vec<usize> = (0..shares.len()).collect();
-    order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()).then(a.cmp(&b)));
-    let missing = total - counts.iter().sum::<usize>();
-    order.iter().cycle().take(missing).for_each(|&kind| counts[kind] += 1);
-    counts.iter().enumerate().flat_map(|(kind, &count)| std::iter::repeat_n(kind, count)).collect()
-}
-
-fn variant_range(range: &raw::VariantRange) -> VariantRange {
-    VariantRange {
-        centre: range.centre_m,
-        yaw: range.yaw_rad,
-        commands: match range.commands {
-            raw::Frame::Camera => Frame::Camera,
-            raw::Frame::Robot => Frame::Robot,
-        },
-        size: range.size_m,
-        mass: range.mass_kg,
-        grasp_offset: range.grasp_offset_m,
-        goal_angle: range.goal_angle_rad,
-        goal_distance: range.goal_distance_m,
-        shelf_height: range.shelf_height_m,
-        axis: range.axis_rad,
-        resistance: range.resistance,
-        spread: range.spread_m,
-    }
-}
-
-/// The engine of a checked scenario.
-fn physics(raw: &raw::Raw) -> Physics {
-    let named = Physics::from_name(raw.tasks.engine.name());
-    named.expect("no scenario passes its check with an engine that this program lacks")
-}
-
-/// `count` cells of a task, as a scenario's terminals have them.
-pub fn sample_variants(
-    scenario: &Scenario,
-    family: Family,
-    count: usize,
-    seed: Seed,
-) -> Vec<Variant> {
-    let range = variant_range(&scenario.raw.tasks.range);
-    let seed = seed.named(family.name());
-    (0..count as u64).map(|n| Variant::draw(family, &range, &mut seed.at(n).rng())).collect()
-}
-
-/// Demonstrations of every terminal, from the cache if they are there.
-fn demonstrations(
-    raw: &raw::Raw,
-    variants: &[Variant],
-    seed: Seed,
-    cache: Option<&Cache>,
-    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
-) -> Vec<Demonstrations> {
-    let (count, noise) = (raw.tasks.demonstrations, raw.tasks.demonstration_noise as f32);
-    let physics = physics(raw);
-    let mut key = format!("{DEMONSTRATIONS_VERSION} {count} {noise} {seed:?} {variants:?}");
-    if physics != Physics::default() {
-        key += &format!(" {} {}", physics.name(), physics.version().unwrap_or_default());
-    }
-    if let Some(sets) = cache.and_then(|cache| cache.read(&key, variants.len())) {
-        return sets;
-    }
-    let mut sets = Vec::with_capacity(variants.len());
-    for (n, variant) in variants.iter().enumerate() {
-        progress(n, variants.len());
-        let cell = Workcell::in_engine(variant.clone(), physics);
-        sets.push(demonstrate(&cell, count, noise, seed.at(n as u64)));
-    }
-    progress(variants.len(), variants.len());
-    // A cache that cannot be written costs time, never a run.
-    if let Some(cache) = cache {
-        let _ = cache.write(&key, &sets);
-    }
-    sets
-}
-
-fn fleet(raw: &raw::Raw, variants: Vec<Variant>, seed: Seed) -> Fleet {
-    let extra = raw.tasks.extra_mass_kg as f32;
-    let evaluation = &raw.evaluation;
-    let load = |variant: Variant| Workcell::in_engine(variant.with_extra_mass(extra), physics(raw));
-    let cells = variants.into_iter().map(load).collect();
-    let schedule = Schedule {
-        calibrate_every: evaluation.calibrate_every,
-        calibration_episodes: evaluation.calibration_episodes,
-        measure_every: evaluation.measure_every,
-        report_episodes: evaluation.report_episodes,
-        final_episodes: evaluation.final_episodes,
-        episode_steps: raw.tasks.episode_steps,
-    };
-    Fleet { cells, schedule, seed }
+    Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
 fn engine(
@@ -491,49 +379,7 @@ fn engine(
         momentum: raw.learning.momentum as f32,
         compressor: compressor(raw),
     };
-    let data: Vec<Arc<Dataset>> = demonstrations.iter().map(|set| Arc::new(dataset(set))).collect();
+    let data = |set| Arc::new(dataset(suite(raw), set));
+    let data: Vec<Arc<Dataset>> = demonstrations.iter().map(data).collect();
     Engine::new(Arc::new(policy), settings, base, &data)
-}
-
-fn dataset(demonstrations: &Demonstrations) -> Dataset {
-    let mut dataset = Dataset::new(OBSERVATION, ACTION);
-    let rows = demonstrations.observations.chunks(OBSERVATION);
-    for (observation, action) in rows.zip(demonstrations.actions.chunks(ACTION)) {
-        dataset.push(observation, action);
-    }
-    dataset
-}
-
-/// Demonstrations on a narrow part of the tasks: every family, cells drawn from a share of the
-/// scenario's variation.
-pub fn narrow_demonstrations(
-    scenario: &Scenario,
-    share: f32,
-    cells_per_task: usize,
-    demonstrations: usize,
-    seed: Seed,
-) -> Dataset {
-    let range = variant_range(&scenario.raw.tasks.range).narrowed(share);
-    let noise = scenario.raw.tasks.demonstration_noise as f32;
-    let mut all = Dataset::new(OBSERVATION, ACTION);
-    for (n, family) in (0..).zip(Family::ALL.into_iter().cycle().take(8 * cells_per_task)) {
-        let variant = Variant::draw(family, &range, &mut seed.named("variant").at(n).rng());
-        let cell = Workcell::in_engine(variant, physics(&scenario.raw));
-        let made = demonstrate(&cell, demonstrations, noise, seed.named("episodes").at(n));
-        all.append(&dataset(&made));
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tasks_are_dealt_out_in_proportion() {
-        assert_eq!(deal(&[1, 1], 4), [0, 0, 1, 1]);
-        assert_eq!(deal(&[3, 0, 1], 4), [0, 0, 0, 2]);
-        assert_eq!(deal(&[1, 1, 1], 4), [0, 0, 1, 2]);
-        assert_eq!(deal(&[5, 2], 1), [0]);
-    }
 }

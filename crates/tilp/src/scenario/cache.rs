@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use sha2::{Digest, Sha256};
 
-use crate::tasks::{ACTION, Demonstrations, OBSERVATION};
+use crate::tasks::{Demonstrations, Suite};
 
 /// A folder of demonstrations, one file per key.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,13 @@ impl Cache {
     }
 
     /// The demonstrations of a key, one set per terminal; none if they are absent or damaged.
-    pub fn read(&self, key: &str, n_terminals: usize) -> Option<Vec<Demonstrations>> {
+    pub fn read(
+        &self,
+        key: &str,
+        n_terminals: usize,
+        suite: &Suite,
+    ) -> Option<Vec<Demonstrations>> {
+        let [seen, done] = [suite.observation(), suite.action()];
         let bytes = fs::read(self.path(key)).ok()?;
         let tensors = SafeTensors::deserialize(&bytes).ok()?;
         let floats = |name: String| -> Option<Vec<f32>> {
@@ -43,21 +49,27 @@ impl Cache {
         let one = |n: usize| {
             let observations = floats(format!("{n}/observations"))?;
             let actions = floats(format!("{n}/actions"))?;
-            let rows = actions.len() / ACTION;
-            let sound = rows * ACTION == actions.len() && rows * OBSERVATION == observations.len();
+            let rows = actions.len() / done;
+            let sound = rows * done == actions.len() && rows * seen == observations.len();
             sound.then_some(Demonstrations { observations, actions })
         };
         (0..n_terminals).map(one).collect()
     }
 
     /// Keeps demonstrations under a key; the file is never half written.
-    pub fn write(&self, key: &str, sets: &[Demonstrations]) -> Result<(), CacheError> {
+    pub fn write(
+        &self,
+        key: &str,
+        sets: &[Demonstrations],
+        suite: &Suite,
+    ) -> Result<(), CacheError> {
         let path = self.path(key);
         let failed = |reason: String| CacheError { path: path.clone(), reason };
         let mut arrays: Vec<(String, usize, Vec<u8>)> = Vec::new();
         for (n, set) in sets.iter().enumerate() {
-            arrays.push((format!("{n}/observations"), OBSERVATION, bytes_of(&set.observations)));
-            arrays.push((format!("{n}/actions"), ACTION, bytes_of(&set.actions)));
+            let [seen, done] = [&set.observations, &set.actions].map(|values| bytes_of(values));
+            arrays.push((format!("{n}/observations"), suite.observation(), seen));
+            arrays.push((format!("{n}/actions"), suite.action(), done));
         }
         let views: Result<Vec<_>, _> = (arrays.iter())
             .map(|(name, width, data)| {
@@ -89,6 +101,7 @@ fn bytes_of(values: &[f32]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tasks::tabletop::SUITE;
 
     fn folder(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("tilp-cache-{name}-{}", std::process::id()))
@@ -96,8 +109,8 @@ mod tests {
 
     fn set(rows: usize) -> Demonstrations {
         Demonstrations {
-            observations: (0..rows * OBSERVATION).map(|i| i as f32).collect(),
-            actions: (0..rows * ACTION).map(|i| -(i as f32)).collect(),
+            observations: (0..rows * SUITE.observation()).map(|i| i as f32).collect(),
+            actions: (0..rows * SUITE.action()).map(|i| -(i as f32)).collect(),
         }
     }
 
@@ -105,21 +118,21 @@ mod tests {
     fn demonstrations_come_back_as_they_were() {
         let cache = Cache::new(&folder("back"));
         let sets = vec![set(3), set(0), set(2)];
-        cache.write("key", &sets).unwrap();
-        assert_eq!(cache.read("key", 3), Some(sets));
-        assert_eq!(cache.read("other", 3), None);
-        assert_eq!(cache.read("key", 4), None);
+        cache.write("key", &sets, &SUITE).unwrap();
+        assert_eq!(cache.read("key", 3, &SUITE), Some(sets));
+        assert_eq!(cache.read("other", 3, &SUITE), None);
+        assert_eq!(cache.read("key", 4, &SUITE), None);
         fs::remove_dir_all(&cache.folder).unwrap();
     }
 
     #[test]
     fn a_damaged_file_is_no_file() {
         let cache = Cache::new(&folder("damaged"));
-        cache.write("key", &[set(5)]).unwrap();
+        cache.write("key", &[set(5)], &SUITE).unwrap();
         let bytes = fs::read(cache.path("key")).unwrap();
         for length in [0, 4, bytes.len() / 2, bytes.len() - 1] {
             fs::write(cache.path("key"), &bytes[..length]).unwrap();
-            assert_eq!(cache.read("key", 1), None);
+            assert_eq!(cache.read("key", 1, &SUITE), None);
         }
         fs::remove_dir_all(&cache.folder).unwrap();
     }

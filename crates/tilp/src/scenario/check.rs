@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use super::load::{Loaded, ScenarioError};
-use super::raw::{Raw, Tilp};
-use crate::tasks::Engine;
+use super::raw::{Raw, SuiteName, Tilp};
+use crate::tasks::tabletop::Engine;
 use crate::twin::MAX_CUTS;
 
 /// Refuses a scenario with a value out of range; the message names field, value and expectation.
@@ -104,7 +104,16 @@ fn tasks(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.within("tasks.demonstrations", tasks.demonstrations as u64, 1, 10_000)?;
     checker.between("tasks.demonstration_noise", tasks.demonstration_noise, 0.0, 2.0)?;
     checker.within("tasks.episode_steps", tasks.episode_steps as u64, 1, 10_000)?;
-    checker.between("tasks.extra_mass_kg", tasks.extra_mass_kg, 0.0, 100.0)
+    checker.between("tasks.extra_mass_kg", tasks.extra_mass_kg, 0.0, 100.0)?;
+    match (&tasks.libero, tasks.suite) {
+        (Some(libero), _) => {
+            checker.between("tasks.libero.yaw_rad", f64::from(libero.yaw_rad), 0.0, 3.2)
+        }
+        (None, SuiteName::LiberoObject) => {
+            Err(checker.wrong("tasks.suite", "libero-object", "a section tasks.libero with it"))
+        }
+        (None, SuiteName::Tabletop) => Ok(()),
+    }
 }
 
 fn evaluation(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {

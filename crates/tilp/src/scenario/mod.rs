@@ -4,21 +4,23 @@ mod assemble;
 mod cache;
 mod check;
 mod knobs;
+mod libero;
 mod load;
 mod planner;
 mod raw;
 mod registry;
+mod robots;
 mod twin;
 
 pub use assemble::{
-    Parts, assemble, assemble_with_clock, narrow_demonstrations, policy, read_recording, recording,
-    sample_variants, untrained,
+    Parts, assemble, assemble_with_clock, policy, read_recording, recording, untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
-pub use planner::{planner, tasks};
+pub use planner::{planner, suite_of, tasks};
 pub use registry::{Kit, Method, method, methods};
+pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
@@ -51,7 +53,8 @@ impl Scenario {
         check::check(&loaded)?;
         let Loaded { mut raw, place, folder } = loaded;
         // The resolved scenario stands in a run folder: its files must be found from there too.
-        for path in [&mut raw.cell.trace, &mut raw.model.base] {
+        let data = raw.tasks.libero.as_mut().map(|libero| &mut libero.data);
+        for path in [&mut raw.cell.trace, &mut raw.model.base].into_iter().chain(data) {
             if !path.is_empty() && !path.starts_with("builtin") {
                 let absolute = std::path::absolute(folder.join(&*path));
                 *path = absolute.map_or(std::mem::take(path), |path| path.display().to_string());

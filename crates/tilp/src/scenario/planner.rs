@@ -1,11 +1,13 @@
 //! The planner by itself: what a base station needs to plan, and no world.
 
-use super::assemble::{draw_fleet, hardware_range, known, profile, untrained};
+use super::assemble::{hardware_range, known, profile, untrained};
 use super::raw;
+use super::robots::{deal_tasks, suite};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{Clock, Parts as TilpParts, Tilp, TilpOptions};
 use crate::rng::Seed;
 use crate::search::cem::Cem;
+use crate::tasks::Suite;
 use crate::twin::{Freeze, RewardWeights, TwinOptions};
 use crate::world::draw_nominal;
 
@@ -28,8 +30,12 @@ pub fn planner(
 
 /// The tasks of the terminals in a run of this scenario and seed.
 pub fn tasks(scenario: &Scenario, seed: u64) -> Vec<usize> {
-    let fleet = draw_fleet(&scenario.raw, Seed::new(seed).named("fleet"));
-    fleet.iter().map(|variant| variant.family.index()).collect()
+    deal_tasks(&scenario.raw, Seed::new(seed).named("fleet"))
+}
+
+/// The suite of tasks of a scenario.
+pub fn suite_of(scenario: &Scenario) -> &'static Suite {
+    suite(&scenario.raw)
 }
 
 /// How TiLP plans and learns.

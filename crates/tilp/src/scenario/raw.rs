@@ -245,6 +245,42 @@ pub struct Tasks {
     pub episode_steps: usize,
     /// Mass added to every payload when success is measured.
     pub extra_mass_kg: f64,
+    /// The suite of tasks; shares and range are the table-top's.
+    #[serde(default, skip_serializing_if = "SuiteName::is_default")]
+    pub suite: SuiteName,
+    /// The cells of LIBERO's suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub libero: Option<Libero>,
+}
+
+/// A suite of tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SuiteName {
+    /// Eight families of tasks for a gantry with two fingers.
+    #[default]
+    Tabletop,
+    /// LIBERO's ten tasks with objects, in MuJoCo.
+    LiberoObject,
+}
+
+impl SuiteName {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The cells of LIBERO's suite; terminals are spread evenly over its tasks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Libero {
+    /// Folder of LIBERO's data as `tools/libero/export.py` writes it. Empty: the environment
+    /// variable `TILP_LIBERO`, else `../shared/libero`.
+    pub data: String,
+    /// Hash of the data that is expected, as the manifest of a run has it. Empty: any.
+    pub assets: String,
+    /// Largest angle of a cell's camera against the robot.
+    pub yaw_rad: f32,
 }
 
 /// What moves the robots.

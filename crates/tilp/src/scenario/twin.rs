@@ -1,8 +1,9 @@
 //! The twin of a scenario's cell on its own, without world, robots or demonstrations: to show it
 //! a run that is over.
 
-use super::assemble::{draw_fleet, hardware_range, known, profile, untrained};
+use super::assemble::{hardware_range, known, profile, untrained};
 use super::planner::tilp;
+use super::robots::deal_tasks;
 use super::{Method, Scenario, ScenarioError};
 use crate::cost::Hardware;
 use crate::rng::Seed;
@@ -42,8 +43,7 @@ pub fn assemble_twin(
     let profile = profile(raw, &untrained(scenario)?);
     let range = hardware_range(raw);
     let hardware = draw_nominal(raw.cell.n_terminals, &range, seed.named("hardware"));
-    let fleet = draw_fleet(raw, seed.named("fleet"));
-    let tasks = fleet.iter().map(|variant| variant.family.index()).collect();
+    let tasks = deal_tasks(raw, seed.named("fleet"));
     let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
     Ok(TwinParts {
         nominal: known(raw, &profile, &hardware, every, tasks),

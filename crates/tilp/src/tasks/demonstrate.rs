@@ -5,27 +5,19 @@ use rand_distr::{Distribution, Normal};
 use rayon::prelude::*;
 
 use crate::rng::Seed;
-use crate::tasks::robot::ACTION;
-use crate::tasks::{OBSERVATION, Robot, Workcell, expert};
+use crate::tasks::{EpisodeSet, Start, Workcell};
 
-/// Control steps after which an episode is given up.
-pub(super) const MAX_STEPS: usize = 80;
-
-/// Rows of observations and what the expert would do there, row after row.
+/// Rows of observations and what the expert would do there, row after row, as wide as the suite
+/// says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demonstrations {
-    /// [`OBSERVATION`] numbers a row.
+    /// What was seen.
     pub observations: Vec<f32>,
-    /// [`ACTION`] numbers a row.
+    /// What the expert would have done.
     pub actions: Vec<f32>,
 }
 
 impl Demonstrations {
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.actions.len() / ACTION
-    }
-
     fn append(&mut self, other: Demonstrations) {
         self.observations.extend(other.observations);
         self.actions.extend(other.actions);
@@ -38,33 +30,39 @@ impl Demonstrations {
 ///
 /// Only successful episodes are kept, at most three tries each: an object that was knocked off
 /// the table would fill the rest of its episode with rows that lead nowhere.
-pub fn demonstrate(cell: &Workcell, n_episodes: usize, noise: f32, seed: Seed) -> Demonstrations {
-    let episodes: Vec<Demonstrations> = (0..n_episodes as u64)
-        .into_par_iter()
-        .map(|index| (0..3).find_map(|attempt| record(cell, noise, seed.at(index).at(attempt))))
-        .map(Option::unwrap_or_default)
-        .collect();
+pub fn demonstrate(
+    cell: &dyn Workcell,
+    n_episodes: usize,
+    noise: f32,
+    seed: Seed,
+) -> Demonstrations {
+    let record = |index: u64| {
+        (0..3).find_map(|attempt| record(cell, noise, index, seed.at(index).at(attempt)))
+    };
+    let episodes: Vec<Demonstrations> =
+        (0..n_episodes as u64).into_par_iter().map(record).map(Option::unwrap_or_default).collect();
     let mut all = Demonstrations::default();
     episodes.into_iter().for_each(|episode| all.append(episode));
     all
 }
 
-fn record(cell: &Workcell, noise: f32, seed: Seed) -> Option<Demonstrations> {
+fn record(cell: &dyn Workcell, noise: f32, index: u64, seed: Seed) -> Option<Demonstrations> {
     let normal = Normal::new(0.0, noise).expect("the noise is finite and not negative");
     let mut rng = seed.stream("noise");
-    let mut robot = Robot::reset(cell, seed.named("episode"));
+    let start = Start { set: EpisodeSet::Demonstration, index, seed: seed.named("episode") };
+    let mut robot = cell.reset(start);
+    let suite = cell.suite();
     let mut rows = Demonstrations::default();
-    for _ in 0..MAX_STEPS {
-        let clean = expert(&robot);
-        rows.observations.extend(robot.observe());
-        rows.actions.extend(clean);
-        let mut disturbed = clean;
+    for _ in 0..suite.demonstration_steps {
+        let mut action = robot.expert();
+        robot.observe(&mut rows.observations);
+        rows.actions.extend(&action);
         if rng.random::<bool>() {
-            disturbed[..3].iter_mut().for_each(|value| *value += normal.sample(&mut rng));
+            let motion = action[..suite.n_motions].iter_mut();
+            motion.for_each(|value| *value += normal.sample(&mut rng));
         }
-        robot.act(&disturbed);
+        robot.act(&action);
         if robot.succeeded() {
-            debug_assert_eq!(rows.observations.len(), rows.rows() * OBSERVATION);
             return Some(rows);
         }
     }
@@ -74,7 +72,7 @@ fn record(cell: &Workcell, noise: f32, seed: Seed) -> Option<Demonstrations> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Family, Variant, VariantRange};
+    use crate::tasks::tabletop::{ACTION, Family, OBSERVATION, Variant, VariantRange, Workcell};
 
     fn cell(family: Family) -> Workcell {
         Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut Seed::new(31).rng()))
@@ -88,8 +86,9 @@ mod tests {
             pool.install(|| demonstrate(&cell, 5, 0.3, Seed::new(1)))
         };
         let one = on(1);
-        assert!(one.rows() > 50);
-        assert_eq!(one.observations.len(), one.rows() * OBSERVATION);
+        let rows = one.actions.len() / ACTION;
+        assert!(rows > 50);
+        assert_eq!(one.observations.len(), rows * OBSERVATION);
         assert_eq!(one, on(1));
         assert_eq!(one, on(2));
     }

@@ -13,22 +13,42 @@ pub enum EpisodeSet {
     Final,
     /// Measured for the reference `oracle` alone.
     Truth,
+    /// Shown by the expert.
+    Demonstration,
+}
+
+/// How an episode begins. A suite that draws its episodes needs the seed alone, one with a fixed
+/// list of them goes by set and index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The set that the episode belongs to.
+    pub set: EpisodeSet,
+    /// Its number among the terminal's episodes of the set.
+    pub index: u64,
+    /// Seed of everything that is drawn.
+    pub seed: Seed,
 }
 
 impl EpisodeSet {
     /// Every set.
-    pub const ALL: [EpisodeSet; 4] =
-        [EpisodeSet::Calibration, EpisodeSet::Report, EpisodeSet::Final, EpisodeSet::Truth];
+    pub const ALL: [EpisodeSet; 5] = [
+        EpisodeSet::Calibration,
+        EpisodeSet::Report,
+        EpisodeSet::Final,
+        EpisodeSet::Truth,
+        EpisodeSet::Demonstration,
+    ];
 
-    /// The seed of one of a terminal's episodes in this set.
-    pub fn episode(self, run: Seed, terminal: u64, index: u64) -> Seed {
+    /// The start of one of a terminal's episodes in this set.
+    pub fn episode(self, run: Seed, terminal: u64, index: u64) -> Start {
         let name = match self {
             EpisodeSet::Calibration => "episodes/calibration",
             EpisodeSet::Report => "episodes/report",
             EpisodeSet::Final => "episodes/final",
             EpisodeSet::Truth => "episodes/truth",
+            EpisodeSet::Demonstration => "episodes/demonstration",
         };
-        run.named(name).at(terminal).at(index)
+        Start { set: self, index, seed: run.named(name).at(terminal).at(index) }
     }
 }
 
@@ -42,7 +62,7 @@ mod tests {
         let mut seeds = Vec::new();
         for set in EpisodeSet::ALL {
             for terminal in 0..6 {
-                seeds.extend((0..6).map(|index| set.episode(run, terminal, index)));
+                seeds.extend((0..6).map(|index| set.episode(run, terminal, index).seed));
             }
         }
         for (place, seed) in seeds.iter().enumerate() {

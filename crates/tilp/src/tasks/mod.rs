@@ -1,41 +1,20 @@
-//! The robots: tabletop manipulation in physics, experts, demonstrations, success.
+//! The robots: what they see and do, demonstrations by an expert, success of a policy.
 //!
-//! A [`Variant`] describes one terminal's cell, a [`Workcell`] is its world, loaded into an
-//! [`Engine`], a [`Robot`] lives through one episode in a copy of it. [`demonstrate`] lets the scripted [`expert`] fill a
-//! data set, [`rollout`] measures a policy.
+//! A [`Suite`] says what its robots have in common. Each terminal has a [`Workcell`], in which a
+//! [`Robot`] lives through one episode at a time. [`demonstrate`] lets the scripted expert fill a
+//! data set, [`rollout`] measures a policy; both know no suite.
 //!
-//! Frames: physics and expert work in the robot's frame, z up, the table's top at zero.
-//! Observations are in the frame of the cell's camera, turned by the variant's yaw, and so are
-//! actions unless the variant says [`Frame::Robot`].
+//! - [`tabletop`]: eight families of tasks for a gantry with two fingers, embedded;
+//! - [`libero`]: LIBERO's ten tasks with objects, in MuJoCo; its worlds need the feature `mujoco`.
 
 mod demonstrate;
-mod drawing;
-mod engine;
 mod episodes;
-mod expert;
-mod family;
-mod geometry;
-mod layout;
-mod mjcf;
-#[cfg(feature = "mujoco")]
-mod mujoco;
-mod observe;
-mod physics;
-mod robot;
+pub mod libero;
 mod rollout;
-mod strip;
-mod success;
-mod variant;
-mod workcell;
+mod suite;
+pub mod tabletop;
 
 pub use demonstrate::{Demonstrations, demonstrate};
-pub use engine::Engine;
-pub use episodes::EpisodeSet;
-pub use expert::expert;
-pub use family::Family;
-pub use observe::{OBSERVATION, TOKENS};
-pub use robot::{ACTION, Robot, STEP};
+pub use episodes::{EpisodeSet, Start};
 pub use rollout::{Episode, Policy, rollout};
-pub use strip::strip;
-pub use variant::{Frame, Variant, VariantRange};
-pub use workcell::Workcell;
+pub use suite::{Robot, Suite, Workcell};

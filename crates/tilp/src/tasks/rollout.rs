@@ -2,9 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::rng::Seed;
-use crate::tasks::robot::ACTION;
-use crate::tasks::{OBSERVATION, Robot, Workcell};
+use crate::tasks::{Robot, Start, Workcell};
 
 /// Episodes that go in step, so that the policy sees a batch.
 const BATCH: usize = 16;
@@ -17,13 +15,13 @@ pub type Policy<'a> = &'a (dyn Fn(&[f32], &mut [f32]) + Sync);
 pub struct Episode {
     /// Which of the cells.
     pub cell: usize,
-    /// Its start; see [`crate::tasks::EpisodeSet`].
-    pub seed: Seed,
+    /// How it begins; see [`crate::tasks::EpisodeSet`].
+    pub start: Start,
 }
 
 /// Whether the policy succeeded within `max_steps`, one answer for each episode in their order.
-pub fn rollout(
-    cells: &[Workcell],
+pub fn rollout<C: AsRef<dyn Workcell> + Sync>(
+    cells: &[C],
     episodes: &[Episode],
     policy: Policy,
     max_steps: usize,
@@ -34,27 +32,28 @@ pub fn rollout(
         .collect()
 }
 
-fn rollout_batch(
-    cells: &[Workcell],
+fn rollout_batch<C: AsRef<dyn Workcell>>(
+    cells: &[C],
     batch: &[Episode],
     policy: Policy,
     max_steps: usize,
 ) -> Vec<bool> {
     let mut done = vec![false; batch.len()];
-    let mut live: Vec<(usize, Robot)> = batch
-        .iter()
-        .map(|episode| Robot::reset(&cells[episode.cell], episode.seed))
-        .enumerate()
-        .collect();
+    let mut live: Vec<(usize, Box<dyn Robot + '_>)> =
+        (batch.iter().map(|episode| cells[episode.cell].as_ref().reset(episode.start)))
+            .enumerate()
+            .collect();
+    let n_actions = cells.first().map_or(0, |cell| cell.as_ref().suite().action());
+    let mut observations = Vec::new();
     for _ in 0..max_steps {
         if live.is_empty() {
             break;
         }
-        let mut observations = Vec::with_capacity(live.len() * OBSERVATION);
-        live.iter().for_each(|(_, robot)| observations.extend(robot.observe()));
-        let mut actions = vec![0.0; live.len() * ACTION];
+        observations.clear();
+        live.iter().for_each(|(_, robot)| robot.observe(&mut observations));
+        let mut actions = vec![0.0; live.len() * n_actions];
         policy(&observations, &mut actions);
-        for ((_, robot), action) in live.iter_mut().zip(actions.as_chunks::<ACTION>().0) {
+        for ((_, robot), action) in live.iter_mut().zip(actions.chunks(n_actions)) {
             robot.act(action);
         }
         live.retain(|(index, robot)| {
@@ -68,12 +67,15 @@ fn rollout_batch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{EpisodeSet, Family, Variant, VariantRange};
+    use crate::rng::Seed;
+    use crate::tasks::EpisodeSet;
+    use crate::tasks::tabletop::{self, ACTION, Family, OBSERVATION, Variant, VariantRange};
 
-    fn cells() -> Vec<Workcell> {
+    fn cells() -> Vec<Box<dyn Workcell>> {
         let draw = |family: Family| {
             let mut rng = Seed::new(41).named(family.name()).rng();
-            Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut rng))
+            let variant = Variant::draw(family, &VariantRange::WIDE, &mut rng);
+            Box::new(tabletop::Workcell::new(variant)) as Box<dyn Workcell>
         };
         Family::ALL.into_iter().map(draw).collect()
     }
@@ -81,7 +83,7 @@ mod tests {
     fn episodes() -> Vec<Episode> {
         let episode = |index: u64| Episode {
             cell: (index % 8) as usize,
-            seed: EpisodeSet::Calibration.episode(Seed::new(42), index % 8, index / 8),
+            start: EpisodeSet::Calibration.episode(Seed::new(42), index % 8, index / 8),
         };
         (0..40).map(episode).collect()
     }
@@ -102,7 +104,7 @@ mod tests {
         let (cells, episodes) = (cells(), episodes());
         let done = rollout(&cells, &episodes, &reach, 60);
         for (episode, done) in episodes.iter().zip(&done) {
-            if cells[episode.cell].variant.family == Family::Button {
+            if cells[episode.cell].task() == Family::Button.index() {
                 assert!(done);
             }
         }

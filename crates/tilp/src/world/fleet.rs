@@ -4,7 +4,7 @@ use crate::rng::Seed;
 use crate::round::SuccessCount;
 use crate::split::model::Weights;
 use crate::split::policy::Policy;
-use crate::tasks::{Episode, EpisodeSet, Family, Workcell, rollout};
+use crate::tasks::{Episode, EpisodeSet, Suite, Workcell, rollout};
 
 /// When success is measured, and on how many episodes per terminal (D8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,10 @@ pub struct Schedule {
 
 /// One robot cell per terminal.
 pub struct Fleet {
+    /// What the cells have in common.
+    pub suite: &'static Suite,
     /// The cells.
-    pub cells: Vec<Workcell>,
+    pub cells: Vec<Box<dyn Workcell>>,
     /// When they are measured.
     pub schedule: Schedule,
     /// Seed of the episodes.
@@ -34,9 +36,9 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Index of the task of a terminal into [`Family::ALL`].
+    /// Index of the task of a terminal into the suite's tasks.
     pub fn task(&self, n: usize) -> usize {
-        self.cells[n].variant.family.index()
+        self.cells[n].task()
     }
 
     /// Whether anything is measured after this round.
@@ -96,7 +98,7 @@ impl Fleet {
 
     /// Success per task out of success per terminal.
     pub fn by_task(&self, by_terminal: &[SuccessCount]) -> Vec<SuccessCount> {
-        let mut by_task = vec![SuccessCount::default(); Family::ALL.len()];
+        let mut by_task = vec![SuccessCount::default(); self.suite.tasks.len()];
         for (n, count) in by_terminal.iter().enumerate() {
             let task = &mut by_task[self.task(n)];
             *task = task.plus(*count);
@@ -114,7 +116,10 @@ impl Fleet {
     ) -> Vec<SuccessCount> {
         let episodes: Vec<Episode> = (0..self.cells.len())
             .flat_map(|cell| (first..first + per_terminal as u64).map(move |index| (cell, index)))
-            .map(|(cell, index)| Episode { cell, seed: set.episode(self.seed, cell as u64, index) })
+            .map(|(cell, index)| {
+                let start = set.episode(self.seed, cell as u64, index);
+                Episode { cell, start }
+            })
             .collect();
         let act = |observations: &[f32], actions: &mut [f32]| {
             policy.act(model, observations, actions);

@@ -3,6 +3,7 @@
 //! - `tidy`: the promises of ARCHITECTURE.md, read off the source text.
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
+//! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `methods`: decisions of the allocation methods.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `examples`: the examples run and do what they say.
@@ -13,6 +14,8 @@
 
 mod baselines;
 mod examples;
+#[cfg(feature = "mujoco")]
+mod libero;
 mod methods;
 mod oracle;
 mod plans;

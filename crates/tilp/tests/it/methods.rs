@@ -10,7 +10,7 @@ use tilp::round::{
 use tilp::scenario::{Scenario, untrained};
 use tilp::split::compress::Compressor;
 use tilp::split::model::SplitModel;
-use tilp::tasks::{ACTION, Family};
+use tilp::tasks::tabletop::{ACTION, Family};
 use tilp::units::{Bytes, Gain, Hertz, Seconds, Watts};
 use tilp::wireless::RateModel;
 use tilp::world::{HardwareRange, draw_nominal};

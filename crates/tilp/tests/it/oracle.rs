@@ -71,7 +71,7 @@ fn overrides<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn go(method: &str, more: &[&str]) -> Vec<RoundRecord> {
-    let Parts { mut world, mut allocator, limits } = worlds::parts(method, &overrides(more));
+    let Parts { mut world, mut allocator, limits, .. } = worlds::parts(method, &overrides(more));
     let mut keep = Keep::default();
     run(&mut world, &mut *allocator, &limits, ROUNDS, &mut keep);
     keep.0
@@ -80,7 +80,7 @@ fn go(method: &str, more: &[&str]) -> Vec<RoundRecord> {
 #[test]
 fn every_method_runs_the_same_whether_or_not_the_world_is_asked_for_the_truth() {
     for method in methods().iter().filter(|method| method.name != "oracle") {
-        let Parts { mut world, mut allocator, limits } =
+        let Parts { mut world, mut allocator, limits, .. } =
             worlds::parts(method.name, &overrides(&[]));
         assert!(allocator.confidant().is_none(), "{} is told the truth", method.name);
         let mut nosy = Nosy { method: &mut *allocator, told: 0 };

@@ -9,6 +9,7 @@ use tilp::allocate::{Plan, Reason};
 use tilp::experiment::{MOST_BYTES, PlanReport, PlanSpec, read_observation, write_observation};
 use tilp::round::{Observation, World};
 use tilp::scenario::planner;
+use tilp::tasks::tabletop::SUITE;
 use tilp::units::{Bytes, Gain};
 
 use crate::worlds;
@@ -27,7 +28,7 @@ fn explained(overrides: &[&str], seen: &Observation) -> Plan {
 }
 
 fn planned(overrides: &[&str], seen: &Observation) -> PlanReport {
-    spec(overrides).plan(write_observation(seen).as_bytes(), None).unwrap()
+    spec(overrides).plan(write_observation(seen, &SUITE).as_bytes(), None).unwrap()
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn an_observation_comes_back_from_json_as_it_was() {
     let mut parts = worlds::parts("tilp", &["evaluation.calibrate_every=2"]);
     for _ in 0..3 {
         let seen = parts.world.observe();
-        let text = write_observation(&seen);
+        let text = write_observation(&seen, &SUITE);
         let mut back = read_observation(text.as_bytes(), &spec(&[]).expected().unwrap()).unwrap();
         for (view, old) in back.terminals.iter_mut().zip(&seen.terminals) {
             assert!((view.gain.0 / old.gain.0 - 1.0).abs() < 1e-12, "{view:?}");
@@ -122,7 +123,7 @@ fn hasty() -> f64 {
 #[test]
 fn when_time_is_up_the_best_of_the_first_iteration_is_returned() {
     let seen = first_observation();
-    let text = write_observation(&seen);
+    let text = write_observation(&seen, &SUITE);
     let budget = spec(&["methods.tilp.plan_budget_ms=10"]);
     let hurried = budget.plan(text.as_bytes(), Some(hasty)).unwrap();
     assert_eq!(hurried.search.unwrap().iterations, 1);
@@ -142,7 +143,8 @@ fn refused(bytes: &[u8]) -> String {
 
 #[test]
 fn what_is_no_observation_is_refused_with_its_field_and_what_was_expected() {
-    let good: Value = serde_json::from_str(&write_observation(&first_observation())).unwrap();
+    let good: Value =
+        serde_json::from_str(&write_observation(&first_observation(), &SUITE)).unwrap();
     let with = |path: &str, value: Value| {
         let mut bad = good.clone();
         *bad.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value;
@@ -174,7 +176,7 @@ fn what_is_no_observation_is_refused_with_its_field_and_what_was_expected() {
 
 #[test]
 fn no_bytes_make_reading_panic() {
-    let good = write_observation(&first_observation());
+    let good = write_observation(&first_observation(), &SUITE);
     assert!(refused(b"").contains("empty"));
     assert!(refused(b" \n").contains("empty"));
     assert!(refused(&vec![b'['; 1 << 20]).contains("observation"));

@@ -46,7 +46,7 @@ impl Recorder for Keep {
 }
 
 fn lived(name: &str, overrides: &[&str]) -> Keep {
-    let Parts { mut world, mut allocator, limits } = worlds::parts(name, overrides);
+    let Parts { mut world, mut allocator, limits, .. } = worlds::parts(name, overrides);
     let mut keep = Keep::default();
     run(&mut world, &mut *allocator, &limits, 24, &mut keep);
     keep

@@ -38,7 +38,7 @@ impl Recorder for Keep {
 }
 
 fn go(parts: &mut Parts, keep: &mut Keep) -> Stop {
-    let Parts { world, allocator, limits } = parts;
+    let Parts { world, allocator, limits, .. } = parts;
     run(world, &mut **allocator, limits, ROUNDS, keep)
 }
 

@@ -9,7 +9,8 @@ use tilp::round::{
 };
 use tilp::scenario::{Cache, Parts, Scenario, assemble, method, methods};
 use tilp::split::model::Weights;
-use tilp::tasks::{EpisodeSet, Family};
+use tilp::tasks::EpisodeSet;
+use tilp::tasks::tabletop::Family;
 use tilp::units::{Hertz, Seconds};
 
 /// The tests' own folder of demonstrations.
@@ -390,7 +391,7 @@ fn calibration_report_and_final_episodes_are_disjoint() {
         for terminal in 0..6 {
             // As many as the calibrations of a thousand rounds use.
             for index in 0..100 {
-                seeds.insert(format!("{:?}", set.episode(run, terminal, index)));
+                seeds.insert(format!("{:?}", set.episode(run, terminal, index).seed));
                 n_seeds += 1;
             }
         }

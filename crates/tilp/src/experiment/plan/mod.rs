@@ -12,7 +12,7 @@ use crate::allocate::Clock;
 use crate::record::{Checkpoint, RecordError};
 use crate::round::World;
 use crate::scenario::{
-    Cache, Parts, Scenario, ScenarioError, assemble, method, planner, tasks, untrained,
+    Cache, Parts, Scenario, ScenarioError, assemble, method, planner, suite_of, tasks, untrained,
 };
 use crate::snapshot::{Persist, SnapshotError};
 use crate::split::model::SplitModel;
@@ -52,6 +52,7 @@ impl PlanSpec {
             n_terminals: self.scenario.n_terminals(),
             n_layers: untrained(&self.scenario)?.n_layers(),
             aggregate_every: self.scenario.aggregate_every(),
+            suite: suite_of(&self.scenario),
             tasks: self.learned.as_ref().map(|_| tasks(&self.scenario, self.seed)),
         })
     }
@@ -65,7 +66,7 @@ impl PlanSpec {
             tilp.restore(&checkpoint.state)?;
         }
         let plan = tilp.explain(&seen);
-        Ok(PlanReport::new(&seen, &plan))
+        Ok(PlanReport::new(&seen, &plan, suite_of(&self.scenario)))
     }
 
     /// What the base station sees in the first round of a run, or in the round that follows what
@@ -80,6 +81,6 @@ impl PlanSpec {
         if let Some(checkpoint) = &self.learned {
             world.restore(&checkpoint.state)?;
         }
-        Ok(write_observation(&world.observe()))
+        Ok(write_observation(&world.observe(), suite_of(&self.scenario)))
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Observation, SuccessCount, TerminalView};
-use crate::tasks::Family;
+use crate::tasks::Suite;
 use crate::units::{Bytes, Gain, Hertz, Seconds, from_db, to_db};
 
 /// An observation may be at most this long: fifty thousand terminals would fit.
@@ -53,6 +53,8 @@ pub struct Expected {
     pub n_layers: usize,
     /// Rounds between aggregations.
     pub aggregate_every: u64,
+    /// The tasks that there are.
+    pub suite: &'static Suite,
     /// The task of each terminal, if it was fixed by what was learned.
     pub tasks: Option<Vec<usize>>,
 }
@@ -93,12 +95,12 @@ struct Terminal {
 
 /// An observation as JSON. Reading it gives the same one, but for the last bits of the gains,
 /// which are written in decibels.
-pub fn write_observation(seen: &Observation) -> String {
+pub fn write_observation(seen: &Observation, suite: &Suite) -> String {
     let count =
         |count: &SuccessCount| Count { successes: count.successes, episodes: count.episodes };
     let named = |counts: &Vec<SuccessCount>| {
-        let tasks = Family::ALL.iter().zip(counts);
-        tasks.map(|(family, one)| (family.name().to_owned(), count(one))).collect()
+        let tasks = suite.tasks.iter().zip(counts);
+        tasks.map(|(&name, one)| (name.to_owned(), count(one))).collect()
     };
     let written = Written {
         round: seen.round,
@@ -106,12 +108,12 @@ pub fn write_observation(seen: &Observation) -> String {
         aggregates: seen.aggregates,
         loss: seen.loss,
         success: seen.success.as_ref().map(named),
-        terminals: seen.terminals.iter().map(write_terminal).collect(),
+        terminals: seen.terminals.iter().map(|view| write_terminal(view, suite)).collect(),
     };
     serde_json::to_string_pretty(&written).expect("an observation is plain data")
 }
 
-fn write_terminal(view: &TerminalView) -> Terminal {
+fn write_terminal(view: &TerminalView, suite: &Suite) -> Terminal {
     Terminal {
         gain_db: to_db(view.gain.0),
         fading_power: view.fading_power,
@@ -121,7 +123,7 @@ fn write_terminal(view: &TerminalView) -> Terminal {
         rounds_since_scheduled: view.rounds_since_scheduled,
         n_samples: view.n_samples,
         memory_bytes: view.memory.0,
-        task: Family::ALL.get(view.task).map_or("", |family| family.name()).to_owned(),
+        task: suite.task_name(view.task).to_owned(),
         held_layers: view.held_layers,
         owed_layers: view.owed_layers,
     }
@@ -227,22 +229,29 @@ fn check(written: Written, expected: &Expected) -> Result<Observation, Observati
         clock: Seconds(checker.within("clock_s", written.clock_s, [0.0, 1e12])?),
         aggregates,
         loss: checker.maybe("loss", written.loss, LOSS)?,
-        success: written.success.map(success).transpose()?,
+        success: written.success.map(|counts| success(counts, expected.suite)).transpose()?,
         terminals: written.terminals.into_iter().enumerate().map(view).collect::<Result<_, _>>()?,
     })
 }
 
 /// Counts by the name of the task; a task that is not named was not measured.
-fn success(counts: BTreeMap<String, Count>) -> Result<Vec<SuccessCount>, ObservationError> {
-    let mut all = vec![SuccessCount::default(); Family::ALL.len()];
+fn success(
+    counts: BTreeMap<String, Count>,
+    suite: &Suite,
+) -> Result<Vec<SuccessCount>, ObservationError> {
+    let mut all = vec![SuccessCount::default(); suite.tasks.len()];
     for (name, Count { successes, episodes }) in counts {
         let field = format!("success.{name}");
-        let Some(family) = Family::from_name(&name) else {
-            return Checker.fail("success", name, format!("names among {}", tasks()));
+        let Some(task) = suite.task_index(&name) else {
+            return Checker.fail(
+                "success",
+                name,
+                format!("names among {}", suite.tasks.join(", ")),
+            );
         };
         Checker.within(format!("{field}.episodes"), episodes, [0, 1_000_000_000])?;
         Checker.within(format!("{field}.successes"), successes, [0, episodes])?;
-        all[family.index()] = SuccessCount { successes, episodes };
+        all[task] = SuccessCount { successes, episodes };
     }
     Ok(all)
 }
@@ -277,19 +286,16 @@ fn terminal_view(
 
 fn task(n: usize, name: &str, expected: &Expected) -> Result<usize, ObservationError> {
     let field = format!("terminals[{n}].task");
-    let Some(family) = Family::from_name(name) else {
-        return Checker.fail(field, name, format!("one of {}", tasks()));
+    let suite = expected.suite;
+    let Some(named) = suite.task_index(name) else {
+        return Checker.fail(field, name, format!("one of {}", suite.tasks.join(", ")));
     };
     let learned = expected.tasks.as_ref().and_then(|tasks| tasks.get(n)).copied();
     match learned {
-        Some(task) if task != family.index() => {
-            let learned = format!("{}, the task it had in the run", Family::ALL[task].name());
+        Some(task) if task != named => {
+            let learned = format!("{}, the task it had in the run", suite.task_name(task));
             Checker.fail(field, name, learned)
         }
-        _ => Ok(family.index()),
+        _ => Ok(named),
     }
-}
-
-fn tasks() -> String {
-    Family::ALL.map(Family::name).join(", ")
 }

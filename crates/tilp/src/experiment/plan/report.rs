@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::allocate::{Plan, Reason, RunnerUp};
 use crate::round::Observation;
-use crate::tasks::Family;
+use crate::tasks::Suite;
 
 /// A plan with its reasons. What is infinite is null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -127,13 +127,13 @@ pub struct RunnerUpRow {
 
 impl PlanReport {
     /// The rows of a plan.
-    pub fn new(seen: &Observation, plan: &Plan) -> Self {
+    pub fn new(seen: &Observation, plan: &Plan, suite: &Suite) -> Self {
         Self {
             round: seen.round,
             fallback: plan.decision.fallback,
             predicted: predicted(plan),
             search: plan.iterations.map(|iterations| SearchRow { iterations }),
-            terminals: (0..plan.terminals.len()).map(|n| terminal(seen, plan, n)).collect(),
+            terminals: (0..plan.terminals.len()).map(|n| terminal(seen, plan, suite, n)).collect(),
             runner_ups: plan.runner_ups.iter().map(runner_up).collect(),
         }
     }
@@ -157,12 +157,12 @@ fn predicted(plan: &Plan) -> PredictedRow {
     }
 }
 
-fn terminal(seen: &Observation, plan: &Plan, n: usize) -> TerminalPlanRow {
+fn terminal(seen: &Observation, plan: &Plan, suite: &Suite, n: usize) -> TerminalPlanRow {
     let (one, own) = (&plan.decision.terminals[n], &plan.terminals[n]);
     let reason = ReasonRow::from(own.reason);
     TerminalPlanRow {
         terminal: n,
-        task: Family::ALL.get(seen.terminals[n].task).map_or("", |family| family.name()),
+        task: suite.task_name(seen.terminals[n].task),
         scheduled: one.scheduled,
         bandwidth_hz: one.bandwidth.0,
         power_w: one.power.0,

@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::score::{brier, centred_ranks, correlation, median};
 use super::{Forecasts, Replay, Sample};
 use crate::cost::Hardware;
+use crate::scenario::suite_of;
 use crate::statistics::mean;
-use crate::tasks::Family;
+use crate::tasks::Suite;
 use crate::twin::{Belief, Calibration, Interval};
 
 /// A terminal counts as known after this many measurements.
@@ -135,7 +136,7 @@ pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
             sub_twin("task success", false, &forecasts.success, FIRST_MEASUREMENTS),
         ],
         hidden: hidden(replay, forecasts),
-        curve: curve(forecasts),
+        curve: curve(forecasts, suite_of(&replay.scenario)),
     }
 }
 
@@ -209,10 +210,10 @@ fn true_error(name: &'static str, samples: &[Sample], often: &[usize]) -> Factor
     }
 }
 
-fn curve(forecasts: &Forecasts) -> CurveReport {
-    let families = Family::ALL.into_iter().enumerate();
-    let groups: Vec<GroupReport> = families
-        .map(|(group, family)| group_report(forecasts, group, family.name()))
+fn curve(forecasts: &Forecasts, suite: &Suite) -> CurveReport {
+    let tasks = suite.tasks.iter().enumerate();
+    let groups: Vec<GroupReport> = tasks
+        .map(|(group, task)| group_report(forecasts, group, task))
         .filter(|group| !group.rounds.is_empty())
         .collect();
     let ranks: Vec<(f64, f64)> = groups.iter().flat_map(rank_pairs).collect();

@@ -35,7 +35,7 @@ impl Family {
     ];
 
     /// The name in scenarios, tables and pictures.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Family::Bin => "bin",
             Family::Shelf => "shelf",

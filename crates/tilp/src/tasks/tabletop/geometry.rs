@@ -2,7 +2,7 @@
 
 use rapier3d::math::Vector;
 
-use crate::tasks::{Family, Variant};
+use crate::tasks::tabletop::{Family, Variant};
 
 /// Height of the bin's walls.
 pub(super) const BIN_WALL: f32 = 0.05;

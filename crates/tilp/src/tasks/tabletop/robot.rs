@@ -3,11 +3,11 @@
 use rapier3d::math::Vector;
 
 use crate::rng::Seed;
-use crate::tasks::engine::Physics;
-use crate::tasks::geometry::{self, DRAWER_OPEN};
-use crate::tasks::layout::Layout;
-use crate::tasks::observe::{self, OBSERVATION};
-use crate::tasks::{Family, Variant, Workcell, success};
+use crate::tasks::tabletop::engine::Physics;
+use crate::tasks::tabletop::geometry::{self, DRAWER_OPEN};
+use crate::tasks::tabletop::layout::Layout;
+use crate::tasks::tabletop::observe::{self, OBSERVATION};
+use crate::tasks::tabletop::{Family, Variant, Workcell, success};
 
 /// Numbers in an action: three of motion, one of the fingers.
 pub const ACTION: usize = 4;
@@ -65,7 +65,7 @@ impl<'a> Robot<'a> {
         &self.cell.variant
     }
 
-    /// What the policy sees; see [`crate::tasks::TOKENS`].
+    /// What the policy sees; see [`crate::tasks::tabletop::TOKENS`].
     pub fn observe(&self) -> [f32; OBSERVATION] {
         observe::observation(&self.cell.variant, &self.state())
     }
@@ -132,7 +132,7 @@ impl<'a> Robot<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Frame, VariantRange, expert};
+    use crate::tasks::tabletop::{Frame, VariantRange, expert};
     use rand::RngExt;
 
     fn cell(family: Family, index: u64) -> Workcell {

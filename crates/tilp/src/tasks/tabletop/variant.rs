@@ -3,7 +3,7 @@
 use rand::RngExt;
 
 use crate::rng::Rng;
-use crate::tasks::Family;
+use crate::tasks::tabletop::Family;
 
 /// In which frame a cell's robot takes its horizontal motion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rapier3d::math::Vector;
 
 use crate::rng::Seed;
-use crate::tasks::{Family, Variant};
+use crate::tasks::tabletop::{Family, Variant};
 
 /// Object and goal stand at least this far apart, so that the open fingers fit between them.
 const APART: f32 = 0.17;

@@ -2,8 +2,8 @@
 
 use rapier3d::math::Vector;
 
-use crate::tasks::robot::{STEP, State};
-use crate::tasks::{Variant, VariantRange};
+use crate::tasks::tabletop::robot::{STEP, State};
+use crate::tasks::tabletop::{Variant, VariantRange};
 
 /// Numbers in an observation.
 pub const OBSERVATION: usize = 43;
@@ -55,7 +55,7 @@ pub(super) fn observation(variant: &Variant, state: &State) -> [f32; OBSERVATION
     row.push(axis.y);
     row.push(variant.yaw.cos());
     row.push(variant.yaw.sin());
-    for family in crate::tasks::Family::ALL {
+    for family in crate::tasks::tabletop::Family::ALL {
         row.push(if family == variant.family { 1.0 } else { 0.0 });
     }
     row.push(state.handle.z / 0.2);
@@ -68,7 +68,7 @@ pub(super) fn observation(variant: &Variant, state: &State) -> [f32; OBSERVATION
 
 /// Direction in which a drawer opens; other families have none.
 fn axis(variant: &Variant) -> Vector {
-    use crate::tasks::Family::{DrawerClose, DrawerOpen};
+    use crate::tasks::tabletop::Family::{DrawerClose, DrawerOpen};
     match variant.family {
         DrawerOpen | DrawerClose => turn(Vector::X, variant.axis),
         _ => Vector::ZERO,

@@ -2,12 +2,12 @@
 
 use rapier3d::math::Vector;
 
-use crate::tasks::geometry::{
+use crate::tasks::tabletop::geometry::{
     self, BIN_HALF, BIN_WALL, BLOCK_HALF, BUTTON_TRAVEL, DRAWER_OPEN, DRAWER_SHUT, PEG_PLAY,
     PUSH_TOLERANCE, SHELF_HALF,
 };
-use crate::tasks::robot::State;
-use crate::tasks::{Family, Variant};
+use crate::tasks::tabletop::robot::State;
+use crate::tasks::tabletop::{Family, Variant};
 
 /// Speed in metres per second below which an object rests.
 const REST: f32 = 0.1;

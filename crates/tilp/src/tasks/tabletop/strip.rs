@@ -5,11 +5,10 @@ use std::fmt::Write;
 use rapier3d::math::{Pose, Vector};
 
 use crate::rng::Seed;
-use crate::tasks::demonstrate::MAX_STEPS;
-use crate::tasks::drawing::{self, Face, Window};
-use crate::tasks::engine::Owner;
-use crate::tasks::geometry::PUSH_TOLERANCE;
-use crate::tasks::{Family, Robot, Workcell, expert};
+use crate::tasks::tabletop::drawing::{self, Face, Window};
+use crate::tasks::tabletop::engine::Owner;
+use crate::tasks::tabletop::geometry::PUSH_TOLERANCE;
+use crate::tasks::tabletop::{Family, Robot, SUITE, Workcell, expert};
 
 const WIDTH: f32 = 170.0;
 const HEIGHT: f32 = 130.0;
@@ -56,7 +55,7 @@ fn run(cell: &Workcell, episode: Seed, mut show: impl FnMut(usize, &Robot)) -> u
     let mut robot = Robot::reset(cell, episode);
     let mut step = 0;
     show(step, &robot);
-    while step < MAX_STEPS && !robot.succeeded() {
+    while step < SUITE.demonstration_steps && !robot.succeeded() {
         robot.act(&expert(&robot));
         step += 1;
         show(step, &robot);
@@ -113,7 +112,7 @@ fn solids(robot: &Robot) -> Vec<Face> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Variant, VariantRange};
+    use crate::tasks::tabletop::{Variant, VariantRange};
 
     #[test]
     fn a_strip_has_the_frames_asked_for_and_each_family_by_name() {

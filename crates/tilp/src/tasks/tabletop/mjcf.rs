@@ -1,7 +1,7 @@
 //! World files with named places to fill in.
 
-use crate::tasks::geometry::{self, BLOCK_HALF_HEIGHT, PEG_PLAY};
-use crate::tasks::{Family, Variant};
+use crate::tasks::tabletop::geometry::{self, BLOCK_HALF_HEIGHT, PEG_PLAY};
+use crate::tasks::tabletop::{Family, Variant};
 
 const CELL: &str = include_str!("worlds/cell.xml");
 
@@ -76,7 +76,7 @@ fn inner(text: &str) -> &str {
 mod tests {
     use super::*;
     use crate::rng::Seed;
-    use crate::tasks::VariantRange;
+    use crate::tasks::tabletop::VariantRange;
 
     #[test]
     fn every_place_of_every_world_is_filled_in() {

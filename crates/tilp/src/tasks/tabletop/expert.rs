@@ -5,9 +5,9 @@
 
 use rapier3d::math::{Vector, Vector2};
 
-use crate::tasks::geometry::{self, FINGER};
-use crate::tasks::robot::{ACTION, STEP, State};
-use crate::tasks::{Family, Robot, Variant, observe, success};
+use crate::tasks::tabletop::geometry::{self, FINGER};
+use crate::tasks::tabletop::robot::{ACTION, STEP, State};
+use crate::tasks::tabletop::{Family, Robot, Variant, observe, success};
 
 /// Sideways error below which the hand goes down on an object.
 const ALIGNED: f32 = 0.012;
@@ -143,7 +143,7 @@ fn shove(gap: f32, left: f32, family: Family) -> f32 {
 mod tests {
     use super::*;
     use crate::rng::Seed;
-    use crate::tasks::{VariantRange, Workcell};
+    use crate::tasks::tabletop::{VariantRange, Workcell};
 
     fn cell(family: Family, index: u64) -> Workcell {
         let mut rng = Seed::new(21).named(family.name()).at(index).rng();

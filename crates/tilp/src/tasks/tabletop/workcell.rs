@@ -3,12 +3,12 @@
 use rapier3d::prelude::*;
 use rapier3d_mjcf::{MjcfLoaderOptions, MjcfMultibodyOptions, MjcfRobot, MjcfRobotHandles};
 
-use crate::tasks::engine::Physics;
-use crate::tasks::layout::Layout;
+use crate::tasks::tabletop::engine::Physics;
+use crate::tasks::tabletop::layout::Layout;
 #[cfg(feature = "mujoco")]
-use crate::tasks::mujoco::MujocoCell;
-use crate::tasks::physics::Rapier;
-use crate::tasks::{Engine, Family, Variant};
+use crate::tasks::tabletop::mujoco::MujocoCell;
+use crate::tasks::tabletop::physics::Rapier;
+use crate::tasks::tabletop::{Engine, Family, Variant};
 
 /// Handles of a cell whose joints are those of articulated chains.
 pub(super) type Handles = MjcfRobotHandles<Option<MultibodyJointHandle>>;

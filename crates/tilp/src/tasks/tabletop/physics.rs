@@ -2,11 +2,11 @@
 
 use rapier3d::prelude::*;
 
-use crate::tasks::engine::{
+use crate::tasks::tabletop::engine::{
     self, CONTROL_PERIOD, FINGER_TRAVEL, HAND_HEIGHT, Owner, Physics, TARGETS,
 };
-use crate::tasks::layout::Layout;
-use crate::tasks::workcell::{Parts, RapierCell};
+use crate::tasks::tabletop::layout::Layout;
+use crate::tasks::tabletop::workcell::{Parts, RapierCell};
 
 pub(super) struct Rapier<'a> {
     cell: &'a RapierCell,

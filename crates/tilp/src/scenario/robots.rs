@@ -1,0 +1,263 @@
+//! The robots of a scenario: which tasks, whose cells, what they are shown. The only file here
+//! that names every suite.
+
+use std::collections::BTreeMap;
+
+use super::cache::Cache;
+use super::libero::LiberoRoster;
+use super::raw;
+use super::{Scenario, ScenarioError};
+use crate::rng::Seed;
+use crate::split::data::Dataset;
+use crate::tasks::libero;
+use crate::tasks::tabletop::{self, Engine, Family, Frame, Variant, VariantRange};
+use crate::tasks::{Demonstrations, Suite, Workcell, demonstrate};
+use crate::world::{Fleet, Schedule};
+
+/// Changes whenever the same scenario and seed give other demonstrations, so that none made by
+/// an older program is taken for a new one.
+const DEMONSTRATIONS_VERSION: u32 = 1;
+
+/// The suite that a scenario asks for.
+pub(super) fn suite(raw: &raw::Raw) -> &'static Suite {
+    match raw.tasks.suite {
+        raw::SuiteName::Tabletop => &tabletop::SUITE,
+        raw::SuiteName::LiberoObject => &libero::SUITE,
+    }
+}
+
+/// The engine of a checked scenario.
+fn engine(raw: &raw::Raw) -> Engine {
+    let named = Engine::from_name(raw.tasks.engine.name());
+    named.expect("no scenario passes its check with an engine that this program lacks")
+}
+
+/// The tasks of the terminals: dealt out in proportion and shuffled.
+pub(super) fn deal_tasks(raw: &raw::Raw, seed: Seed) -> Vec<usize> {
+    use rand::seq::SliceRandom;
+    let shares = match raw.tasks.suite {
+        raw::SuiteName::Tabletop => raw.tasks.shares.in_order().to_vec(),
+        raw::SuiteName::LiberoObject => vec![1; libero::SUITE.tasks.len()],
+    };
+    let mut tasks = deal(&shares, raw.cell.n_terminals);
+    tasks.shuffle(&mut seed.stream("tasks"));
+    tasks
+}
+
+/// The cells of the terminals, before their worlds are loaded.
+pub(super) enum Roster {
+    /// Of the table-top suite, in this engine.
+    Tabletop(Vec<Variant>, Engine),
+    /// Of LIBERO's suite.
+    Libero(LiberoRoster),
+}
+
+impl Roster {
+    /// Draws the cells of a fleet.
+    pub(super) fn draw(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
+        let raw = &scenario.raw;
+        if raw.tasks.suite == raw::SuiteName::LiberoObject {
+            return LiberoRoster::draw(scenario, deal_tasks(raw, seed), 1.0, seed)
+                .map(Self::Libero);
+        }
+        let range = variant_range(&raw.tasks.range);
+        let variant = |(n, task): (usize, usize)| {
+            Variant::draw(Family::ALL[task], &range, &mut seed.named("variant").at(n as u64).rng())
+        };
+        let tasks = deal_tasks(raw, seed).into_iter().enumerate();
+        Ok(Self::Tabletop(tasks.map(variant).collect(), engine(raw)))
+    }
+
+    /// The task of each terminal.
+    pub(super) fn tasks(&self) -> Vec<usize> {
+        match self {
+            Self::Tabletop(cells, _) => cells.iter().map(|cell| cell.family.index()).collect(),
+            Self::Libero(roster) => roster.tasks(),
+        }
+    }
+
+    /// Loads the cell of a terminal with this much more to carry than anyone was told.
+    fn cell(&self, n: usize, extra_mass_kg: f64) -> Result<Box<dyn Workcell>, ScenarioError> {
+        match self {
+            Self::Tabletop(cells, engine) => {
+                let variant = cells[n].clone().with_extra_mass(extra_mass_kg as f32);
+                Ok(Box::new(tabletop::Workcell::in_engine(variant, *engine)))
+            }
+            Self::Libero(roster) => roster.cell(n, extra_mass_kg),
+        }
+    }
+
+    /// What the demonstrations depend on besides their seed.
+    fn key(&self) -> String {
+        match self {
+            Self::Tabletop(variants, Engine::Rapier) => format!("{variants:?}"),
+            #[cfg(feature = "mujoco")]
+            Self::Tabletop(variants, engine) => {
+                let version = engine.version().unwrap_or_default();
+                format!("{variants:?} {} {version}", engine.name())
+            }
+            Self::Libero(roster) => roster.key(),
+        }
+    }
+
+    /// What a result may depend on outside the program.
+    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+        match self {
+            Self::Tabletop(..) => BTreeMap::new(),
+            Self::Libero(roster) => roster.environment(),
+        }
+    }
+
+    /// Demonstrations of every terminal, from the cache if they are there.
+    pub(super) fn demonstrations(
+        &self,
+        raw: &raw::Raw,
+        seed: Seed,
+        cache: Option<&Cache>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Demonstrations>, ScenarioError> {
+        let (suite, n_terminals) = (suite(raw), raw.cell.n_terminals);
+        let (count, noise) = (raw.tasks.demonstrations, raw.tasks.demonstration_noise as f32);
+        let key = format!("{DEMONSTRATIONS_VERSION} {count} {noise} {seed:?} {}", self.key());
+        if let Some(sets) = cache.and_then(|cache| cache.read(&key, n_terminals, suite)) {
+            return Ok(sets);
+        }
+        let mut sets = Vec::with_capacity(n_terminals);
+        for n in 0..n_terminals {
+            progress(n, n_terminals);
+            let cell = self.cell(n, 0.0)?;
+            sets.push(demonstrate(&*cell, count, noise, seed.at(n as u64)));
+        }
+        progress(n_terminals, n_terminals);
+        // A cache that cannot be written costs time, never a run.
+        if let Some(cache) = cache {
+            let _ = cache.write(&key, &sets, suite);
+        }
+        Ok(sets)
+    }
+
+    /// The fleet as its success is measured.
+    pub(super) fn fleet(&self, raw: &raw::Raw, seed: Seed) -> Result<Fleet, ScenarioError> {
+        let evaluation = &raw.evaluation;
+        let schedule = Schedule {
+            calibrate_every: evaluation.calibrate_every,
+            calibration_episodes: evaluation.calibration_episodes,
+            measure_every: evaluation.measure_every,
+            report_episodes: evaluation.report_episodes,
+            final_episodes: evaluation.final_episodes,
+            episode_steps: raw.tasks.episode_steps,
+        };
+        let cell = |n| self.cell(n, raw.tasks.extra_mass_kg);
+        let cells = (0..raw.cell.n_terminals).map(cell).collect::<Result<_, _>>()?;
+        Ok(Fleet { suite: suite(raw), cells, schedule, seed })
+    }
+}
+
+/// `total` items dealt to kinds in proportion to `shares`, largest remainders first.
+fn deal(shares: &[u32], total: usize) -> Vec<usize> {
+    let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
+    let exact: Vec<f64> =
+        shares.iter().map(|&share| f64::from(share) / sum * total as f64).collect();
+    let mut counts: Vec<usize> = exact.iter().map(|share| share.floor() as usize).collect();
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()).then(a.cmp(&b)));
+    let missing = total - counts.iter().sum::<usize>();
+    order.iter().cycle().take(missing).for_each(|&kind| counts[kind] += 1);
+    counts.iter().enumerate().flat_map(|(kind, &count)| std::iter::repeat_n(kind, count)).collect()
+}
+
+fn variant_range(range: &raw::VariantRange) -> VariantRange {
+    VariantRange {
+        centre: range.centre_m,
+        yaw: range.yaw_rad,
+        commands: match range.commands {
+            raw::Frame::Camera => Frame::Camera,
+            raw::Frame::Robot => Frame::Robot,
+        },
+        size: range.size_m,
+        mass: range.mass_kg,
+        grasp_offset: range.grasp_offset_m,
+        goal_angle: range.goal_angle_rad,
+        goal_distance: range.goal_distance_m,
+        shelf_height: range.shelf_height_m,
+        axis: range.axis_rad,
+        resistance: range.resistance,
+        spread: range.spread_m,
+    }
+}
+
+/// `count` cells of a table-top task, as a scenario's terminals have them.
+pub fn sample_variants(
+    scenario: &Scenario,
+    family: Family,
+    count: usize,
+    seed: Seed,
+) -> Vec<Variant> {
+    let range = variant_range(&scenario.raw.tasks.range);
+    let seed = seed.named(family.name());
+    (0..count as u64).map(|n| Variant::draw(family, &range, &mut seed.at(n).rng())).collect()
+}
+
+/// Demonstrations as samples to train on.
+pub(super) fn dataset(suite: &Suite, demonstrations: &Demonstrations) -> Dataset {
+    let mut dataset = Dataset::new(suite.observation(), suite.action());
+    let rows = demonstrations.observations.chunks(suite.observation());
+    for (observation, action) in rows.zip(demonstrations.actions.chunks(suite.action())) {
+        dataset.push(observation, action);
+    }
+    dataset
+}
+
+/// Demonstrations on a narrow part of the tasks: every family, cells drawn from a share of the
+/// scenario's variation.
+pub fn narrow_demonstrations(
+    scenario: &Scenario,
+    share: f32,
+    cells_per_task: usize,
+    demonstrations: usize,
+    seed: Seed,
+) -> Result<Dataset, ScenarioError> {
+    let suite = suite(&scenario.raw);
+    let roster = narrow_roster(scenario, share, cells_per_task, seed)?;
+    let noise = scenario.raw.tasks.demonstration_noise as f32;
+    let mut all = Dataset::new(suite.observation(), suite.action());
+    for n in 0..roster.tasks().len() {
+        let cell = roster.cell(n, 0.0)?;
+        let made = demonstrate(&*cell, demonstrations, noise, seed.named("episodes").at(n as u64));
+        all.append(&dataset(suite, &made));
+    }
+    Ok(all)
+}
+
+fn narrow_roster(
+    scenario: &Scenario,
+    share: f32,
+    cells_per_task: usize,
+    seed: Seed,
+) -> Result<Roster, ScenarioError> {
+    if scenario.raw.tasks.suite == raw::SuiteName::LiberoObject {
+        let n_tasks = libero::SUITE.tasks.len();
+        let tasks = (0..n_tasks).cycle().take(n_tasks * cells_per_task).collect();
+        return LiberoRoster::draw(scenario, tasks, share, seed).map(Roster::Libero);
+    }
+    let range = variant_range(&scenario.raw.tasks.range).narrowed(share);
+    let families = Family::ALL.into_iter().cycle().take(Family::ALL.len() * cells_per_task);
+    let variant = |(n, family): (u64, Family)| {
+        Variant::draw(family, &range, &mut seed.named("variant").at(n).rng())
+    };
+    let variants = (0..).zip(families).map(variant).collect();
+    Ok(Roster::Tabletop(variants, engine(&scenario.raw)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_dealt_out_in_proportion() {
+        assert_eq!(deal(&[1, 1], 4), [0, 0, 1, 1]);
+        assert_eq!(deal(&[3, 0, 1], 4), [0, 0, 0, 2]);
+        assert_eq!(deal(&[1, 1, 1], 4), [0, 0, 1, 2]);
+        assert_eq!(deal(&[5, 2], 1), [0]);
+    }
+}
