@@ -1,11 +1,8 @@
 //! SplitFed: everybody takes part, an even share each, one fixed cut, nothing compressed.
 
-use rand::seq::SliceRandom;
-
 use super::published::{Planner, Proposal, Setup};
-use crate::round::{Conduct, Observation};
+use crate::round::Observation;
 use crate::snapshot::Persist;
-use crate::split::rule::Rule;
 
 /// SplitFed (Thapa et al. 2022): no resource is decided. Its copies are averaged every round. In
 /// version 2 the server steps after every terminal, in an order drawn anew each round.
@@ -27,11 +24,6 @@ impl Planner for SplitFed {
         let share = self.setup.problem.limits.bandwidth / among.len() as f64;
         let cut = self.setup.problem.cut;
         let decision = self.setup.decision(seen, among.iter().map(|&n| (n, share, cut)));
-        if self.setup.rule != Rule::Sequential {
-            return Proposal::plain(decision);
-        }
-        let mut order = among.to_vec();
-        order.shuffle(&mut self.setup.seed.named("order").at(seen.round).rng());
-        Proposal { decision, conduct: Conduct { order, tiers: None } }
+        Proposal::plain(decision)
     }
 }

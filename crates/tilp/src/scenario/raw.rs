@@ -191,6 +191,26 @@ pub struct Learning {
     pub payload: Payload,
     /// Whether model exchange is billed (D11).
     pub sync: Sync,
+    /// How the server steps where terminals train side by side.
+    #[serde(default, skip_serializing_if = "Server::is_default")]
+    pub server: Server,
+}
+
+/// How the server steps where terminals train side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Server {
+    /// Once a round, with the weighted mean of the gradients: the paper's Eq. `server-gradient`.
+    #[default]
+    Averaged,
+    /// After every terminal, in an order drawn anew each round, as in version 2 of SplitFed.
+    Sequential,
+}
+
+impl Server {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Compression operator (D10).

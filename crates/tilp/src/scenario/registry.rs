@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::knobs::Baselines;
+use super::raw::Server;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
     AdaptSfl, Asfl, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle, OracleOptions,
@@ -196,7 +197,11 @@ impl Method {
     /// How it trains; its fixed compression must be within the limit.
     pub(super) fn training(&self, scenario: &Scenario) -> Result<Rule, ScenarioError> {
         let raw = &scenario.raw;
-        let Some(edition) = self.published else { return Ok(Rule::Parallel) };
+        let rule = |rule| match (rule, raw.learning.server) {
+            (Rule::Parallel, Server::Sequential) => Rule::Sequential,
+            (rule, _) => rule,
+        };
+        let Some(edition) = self.published else { return Ok(rule(Rule::Parallel)) };
         if edition.compression > raw.limits.compression {
             return Err(ScenarioError::Range {
                 field: "method".into(),
@@ -205,7 +210,7 @@ impl Method {
                 place: scenario.place.clone(),
             });
         }
-        Ok((edition.rule)(&raw.methods.baselines))
+        Ok(rule((edition.rule)(&raw.methods.baselines)))
     }
 }
 

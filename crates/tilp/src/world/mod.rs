@@ -14,6 +14,7 @@ pub use fleet::{Fleet, Schedule};
 pub use radio::{Late, Radio, Settled};
 pub use truth::{HardwareRange, draw_memory, draw_nominal, draw_truth};
 
+use rand::seq::SliceRandom;
 use rand_distr::{Distribution, LogNormal};
 
 use crate::rng::Seed;
@@ -123,7 +124,7 @@ impl Cell {
     /// Trains those who made it, then aggregates if it is time.
     fn learn(&mut self, plan: &Feasible, settled: &Settled) -> Vec<engine::Outcome> {
         let layers = |n: usize| self.radio.terms().layers(plan.decision().terminals[n].cut);
-        let participants: Vec<Participant> = (plan.conduct().order.iter())
+        let mut participants: Vec<Participant> = (plan.conduct().order.iter())
             .filter(|&&n| settled.in_time[n])
             .map(|&n| {
                 let q = plan.decision().terminals[n].compression;
@@ -131,6 +132,10 @@ impl Cell {
             })
             .collect();
         let round = self.state.round;
+        if self.radio.rule == Rule::Sequential {
+            // Whoever came last in every round would have the last word in every round.
+            participants.shuffle(&mut self.seed.named("order").at(round).rng());
+        }
         let rates = self.rates.at(round);
         self.engine.settings_mut().server_rate = rates.server;
         self.engine.settings_mut().client_rate = rates.terminal;
