@@ -69,7 +69,7 @@ fn list(format: Format) -> Result<(), Failure> {
     let line = |(name, scenario): &(&str, Loaded)| {
         let (terminals, rounds) = (scenario.n_terminals(), scenario.rounds());
         let (version, hash) = (scenario.version(), &scenario.hash()[..12]);
-        format!("{name:10} version {version}  {terminals:4} terminals  {rounds:5} rounds  {hash}")
+        format!("{name:13} version {version}  {terminals:4} terminals  {rounds:5} rounds  {hash}")
     };
     output::print(&entries.iter().map(line).collect::<Vec<_>>().join("\n"))
 }

@@ -105,7 +105,7 @@ mod with_data {
         go(&scratch, &with_out("two"), "2");
         assert_same(&scratch, "one", "two");
         let manifest = fs::read_to_string(scratch.path().join("one/manifest.json")).unwrap();
-        for word in ["\"environment\"", "\"mujoco\": \"3.8.0\"", "\"libero_assets\""] {
+        for word in ["\"environment\"", "\"mujoco\":\"3.8.0\"", "\"libero_assets\""] {
             assert!(manifest.contains(word), "{word} in {manifest}");
         }
         // Stopped in the first round, then resumed.

@@ -43,7 +43,7 @@ impl LiberoRoster {
             });
         }
         let load = |name: &&str| Task::load(&folder.join(name), name).map(Arc::new);
-        let worlds: Vec<Arc<Task>> = (SUITE.tasks.iter().map(|name| load(name)))
+        let worlds: Vec<Arc<Task>> = (SUITE.tasks.iter().map(load))
             .collect::<Result<_, _>>()
             .map_err(|error| wrong(error.to_string()))?;
         if let Some(task) = worlds.iter().find(|task| task.n_states() < 50) {
