@@ -93,6 +93,31 @@ fn too_narrow(parts: &Parts, n: usize) -> TerminalDecision {
     one
 }
 
+/// All weights after a round with the terminals of the best channels.
+fn after_a_round(name: &str, n_scheduled: usize, server: &str) -> Vec<Weights> {
+    let mut parts = parts(name, &[&format!("learning.server={server}")]);
+    let (first, second) = best_two(&parts);
+    let one = share(&parts);
+    let together = plan(&parts, &[(first, one), (second, one)][..n_scheduled]);
+    let executed = parts.world.execute(&together);
+    let took_part = executed.outcome.terminals.iter().filter(|one| one.took_part).count();
+    assert_eq!(took_part, n_scheduled);
+    weights(&parts)
+}
+
+#[test]
+fn a_server_that_steps_after_every_terminal_is_another_only_where_several_train_side_by_side() {
+    for name in ["tilp", "random", "splitfed", "asfl+guard"] {
+        let by = |n_scheduled, server| after_a_round(name, n_scheduled, server);
+        assert_eq!(by(1, "averaged"), by(1, "sequential"), "{name}: one step either way");
+        assert_ne!(by(2, "averaged"), by(2, "sequential"), "{name}: one step or two");
+    }
+    for name in ["splitnn+guard", "fedavg"] {
+        let by = |server| after_a_round(name, 2, server);
+        assert_eq!(by("averaged"), by("sequential"), "{name} trains by another rule");
+    }
+}
+
 #[cfg(feature = "mujoco")]
 #[test]
 fn kept_demonstrations_of_one_engine_are_not_taken_for_those_of_mujoco() {

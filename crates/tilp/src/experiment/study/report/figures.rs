@@ -4,7 +4,8 @@ use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Sample, Tab
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
 use crate::statistics::{bootstrap_mean, share_above};
 
-/// Methods that are drawn, if the study has them; else its first.
+/// Methods that are drawn of a study with more than there are colours; if it has none of them, its
+/// first.
 const DRAWN: [&str; 7] =
     ["tilp", "asfl+guard", "fedsl+guard", "hsfl+guard", "deficit", "splitnn+guard", "random"];
 const COLOURS: [Colour; 7] = [
@@ -40,7 +41,7 @@ fn averaged(runs: &[&[Sample]], x: Pick, y: Pick) -> [Mark; 2] {
 fn drawn(table: &Table) -> Vec<(&Row, Colour)> {
     let named = |name: &&str| table.rows.iter().find(|row| row.subject.method == *name);
     let mut rows: Vec<&Row> = DRAWN.iter().filter_map(named).collect();
-    if rows.is_empty() {
+    if rows.is_empty() || table.rows.len() <= COLOURS.len() {
         rows = table.rows.iter().collect();
     }
     rows.into_iter().filter(|row| !row.runs.is_empty()).zip(COLOURS).collect()
