@@ -6,7 +6,8 @@ use tilp::record::fingerprint;
 use crate::scratch::SHORT;
 use crate::{Scratch, succeed};
 
-const BUILTIN: [&str; 6] = ["default", "factory-rt", "quick", "scarce", "street-rt", "tiny"];
+const BUILTIN: [&str; 7] =
+    ["default", "factory-rt", "libero-object", "quick", "scarce", "street-rt", "tiny"];
 
 #[test]
 fn every_built_in_scenario_is_listed_with_its_hash() {
