@@ -249,7 +249,7 @@ pub enum Sync {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tasks {
-    /// What moves the robots. The one knob with a default: scenarios that do not name an engine are
+    /// What moves the robots. Not written at its default: scenarios that do not name an engine are
     /// those from before there were two, and keep their hash.
     #[serde(default, skip_serializing_if = "Engine::is_default")]
     pub engine: Engine,
