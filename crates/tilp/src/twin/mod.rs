@@ -6,6 +6,7 @@
 //! every round, [`TrainingTwin`] every aggregation, [`TaskTwin`] whenever success was measured.
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
+mod counts;
 mod fading;
 mod forecast;
 mod futures;

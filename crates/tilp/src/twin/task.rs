@@ -6,6 +6,7 @@
 //! and slope of a group lie around those of all groups, which are estimated with them; counts weigh
 //! as binomial counts do, and less the older they are.
 
+use super::counts::nearest_interval;
 use super::normal::{self, Z_90};
 use super::track::Track;
 use crate::round::SuccessCount;
@@ -91,7 +92,8 @@ pub struct TaskTwin {
     curves: Vec<Curve>,
     pairs: Vec<Vec<Pair>>,
     /// How far measurements have lain from their curve lately: squares beyond what so few episodes
-    /// explain, and what one square logit would make of them. Only intervals read it.
+    /// and doubt about the curve explain, and what one square logit would make of them. Only
+    /// intervals read it.
     wander: [f64; 2],
     track: Track,
     /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
@@ -217,21 +219,7 @@ impl TaskTwin {
 
     /// 90 % interval of the successes that so many episodes of a group will show.
     pub fn count_interval(&self, group: usize, log_losses: &[f64], episodes: u64) -> (u64, u64) {
-        let law = self.count_law(group, log_losses, episodes);
-        let (mut below, mut low, mut high) = (0.0, None, episodes);
-        for (count, share) in law.iter().enumerate() {
-            // Half of a count's own probability stands on either side of it.
-            let middle = below + 0.5 * share;
-            if middle >= 0.05 && low.is_none() {
-                low = Some(count as u64);
-            }
-            if middle <= 0.95 {
-                high = count as u64;
-            }
-            below += share;
-        }
-        let low = low.unwrap_or(0);
-        (low, high.max(low))
+        nearest_interval(&self.count_law(group, log_losses, episodes), 0.9)
     }
 
     /// Errors of the success per group, each predicted before the measurement was known.
@@ -265,12 +253,19 @@ impl TaskTwin {
     /// Follows how far measurements lie from their curves.
     fn wander(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
         const KEEP: f64 = 0.8;
+        // One measurement far off does not make all the others uncertain.
+        const MOST_SQUARE: f64 = 4.0;
+        let expected = self.wandering();
         self.wander = self.wander.map(|sum| KEEP * sum);
         for (group, count) in counts.iter().enumerate() {
             let Some(rate) = count.rate() else { continue };
             let success = self.group_success(group, log_losses);
             let spread = success * (1.0 - success);
-            self.wander[0] += (rate - success).powi(2) - spread / count.episodes as f64;
+            // Neither the chance of episodes nor doubt about the curve is wandering.
+            let explained = spread / count.episodes as f64
+                + self.curve_variance(group, &self.members(group, log_losses));
+            let most = MOST_SQUARE * (explained + expected * spread * spread);
+            self.wander[0] += (rate - success).powi(2).min(most) - explained;
             self.wander[1] += spread * spread;
         }
     }
@@ -388,15 +383,25 @@ impl TaskTwin {
         }
     }
 
+    /// Variance of a group's mean success that doubt about its curve makes.
+    fn curve_variance(&self, group: usize, members: &[f64]) -> f64 {
+        let curve = &self.curves[group];
+        let Mean { by_level: x, by_slope: y, .. } = self.mean(curve, group, members);
+        let [a, b, c] = curve.variance;
+        (a * x * x + 2.0 * b * x * y + c * y * y).max(0.0)
+    }
+
+    /// Variance, in square logits, of how far success lies from its curve.
+    fn wandering(&self) -> f64 {
+        let least = self.options.scatter.powi(2);
+        (self.wander[0] / self.wander[1].max(1e-9)).clamp(least, 9.0)
+    }
+
     /// Standard deviation of a group's mean success.
     fn mean_sd(&self, group: usize, members: &[f64]) -> f64 {
-        let curve = &self.curves[group];
-        let Mean { success, by_level: x, by_slope: y } = self.mean(curve, group, members);
-        let [a, b, c] = curve.variance;
-        let least = self.options.scatter.powi(2);
-        let wander = (self.wander[0] / self.wander[1].max(1e-9)).clamp(least, 9.0);
-        let wander = wander * (success * (1.0 - success)).powi(2);
-        (a * x * x + 2.0 * b * x * y + c * y * y + wander).max(0.0).sqrt()
+        let success = self.mean(&self.curves[group], group, members).success;
+        let wander = self.wandering() * (success * (1.0 - success)).powi(2);
+        (self.curve_variance(group, members) + wander).sqrt()
     }
 
     /// Logit of a group's mean success, and its standard deviation.
