@@ -118,6 +118,24 @@ impl Scenario {
         toml::to_string(&self.raw).expect("a checked scenario is plain data")
     }
 
+    /// What is set apart from the built-in scenario of the same name, as `key = value`; none if there
+    /// is no such built-in.
+    pub fn set_apart(&self) -> Option<Vec<String>> {
+        let builtin = BUILTIN.iter().find(|(name, _)| *name == self.name())?;
+        let usual = Self::load(builtin.0, &[]).ok()?.values();
+        let is_own = |entry: &(String, String)| !usual.contains(entry);
+        let own = self.values().into_iter().filter(is_own);
+        Some(own.map(|(key, value)| format!("{key} = {value}")).collect())
+    }
+
+    /// Every value under its dotted key.
+    fn values(&self) -> Vec<(String, String)> {
+        let table = toml::Table::try_from(&self.raw).expect("a checked scenario is plain data");
+        let mut values = Vec::new();
+        flatten("", &table, &mut values);
+        values
+    }
+
     /// SHA-256 of the complete scenario, in hexadecimal.
     pub fn hash(&self) -> String {
         hexadecimal(&self.to_toml())
@@ -134,6 +152,16 @@ impl Scenario {
     /// JSON schema of a complete scenario.
     pub fn schema() -> serde_json::Value {
         schemars::schema_for!(Raw).to_value()
+    }
+}
+
+fn flatten(prefix: &str, table: &toml::Table, values: &mut Vec<(String, String)>) {
+    for (key, value) in table {
+        let key = format!("{prefix}{key}");
+        match value {
+            toml::Value::Table(inner) => flatten(&format!("{key}."), inner, values),
+            value => values.push((key, value.to_string())),
+        }
     }
 }
 

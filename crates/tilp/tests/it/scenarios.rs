@@ -244,3 +244,13 @@ fn the_built_in_scenarios_are_those_that_the_docs_were_measured_on() {
         assert!(docs.contains(&row), "docs/scenario.md has no row {row}");
     }
 }
+
+#[test]
+fn a_scenario_says_what_it_sets_apart_from_the_built_in_one() {
+    assert_eq!(load("tiny", &[]).unwrap().set_apart(), Some(Vec::new()));
+    let own = load("tiny", &["limits.late=wait", "rounds=7"]).unwrap();
+    assert_eq!(own.set_apart().unwrap(), ["limits.late = \"wait\"", "rounds = 7"]);
+    let folder = Folder::new("apart");
+    let file = folder.put("mine.toml", "extends = \"tiny\"\nname = \"mine\"\n");
+    assert_eq!(load(&file, &[]).unwrap().set_apart(), None);
+}

@@ -21,6 +21,8 @@ pub struct StudyFolder {
     path: PathBuf,
     /// What is asked.
     pub plan: Plan,
+    /// The scenario that everything starts from.
+    pub scenario: Scenario,
     /// All runs, of all shards.
     pub jobs: Vec<Job>,
     /// What is known of finished runs besides their folders, by the place of their jobs.
@@ -123,7 +125,7 @@ impl StudyFolder {
         let scenario = Scenario::load(&path.join(SCENARIO).display().to_string(), &[])?;
         let jobs = plan.jobs(&scenario)?;
         let kept = kept(path, &jobs)?;
-        Ok(Self { path: path.to_owned(), plan, jobs, kept })
+        Ok(Self { path: path.to_owned(), plan, scenario, jobs, kept })
     }
 
     /// Where it is.

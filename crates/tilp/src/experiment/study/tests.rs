@@ -403,8 +403,9 @@ fn made_up_report() -> Report {
     let scenario = "name = \"tiny\"".to_owned();
     let name = "compare-tiny".to_owned();
     let figures = Vec::new();
+    let set_apart = vec!["rounds = 7".to_owned()];
     let finished = String::new();
-    Report { sections: vec![Section { name, plan, table, figures, scenario, finished }] }
+    Report { sections: vec![Section { name, plan, table, figures, scenario, set_apart, finished }] }
 }
 
 fn file(report: &Report, wanted: &str) -> String {
@@ -424,6 +425,7 @@ fn the_page_has_ours_the_papers_and_what_failed_and_needs_nothing_from_elsewhere
     assert!(page.contains("seed 1: a &lt; b &amp; &quot;c&quot;"));
     assert!(page.contains("<td class=\"paper\">87.5</td>"));
     assert!(page.contains("name = &quot;tiny&quot;"));
+    assert!(page.contains("built-in <code>tiny</code>: <code>rounds = 7</code>."));
     for outside in ["http:", "https:", "src=", "@import", "<script"] {
         assert!(!page.contains(outside), "{outside}");
     }
@@ -448,7 +450,7 @@ fn an_aim_is_met_where_the_whole_interval_says_so() {
     };
     // One pair: 80 against 50 points; `random` is the strongest with 60, over two seeds.
     let success = line(&aims(&report), "final success");
-    assert!(success.contains("asfl+guard | +30.0 points | met"), "{success}");
+    assert!(success.contains("asfl+guard | +30.0 points | met by the one pair"), "{success}");
     assert!(success.contains("random | +15.0 [+10.4, +19.6] points | met"), "{success}");
     // Half of the seconds is ahead of `random`, but no tenth of the best of the eight; one of the two
     // seeds on the other side cannot be told apart.
@@ -458,7 +460,7 @@ fn an_aim_is_met_where_the_whole_interval_says_so() {
     rows[1].runs[0].1.summary.tta_s.at_60 = Some(20.0);
     rows[1].runs[1].1.summary.tta_s.at_60 = Some(9.0);
     let seconds = line(&aims(&report), "seconds to 60 %");
-    assert!(seconds.contains("asfl+guard | 0.50 times | missed"), "{seconds}");
+    assert!(seconds.contains("asfl+guard | 0.50 times | missed by the one pair"), "{seconds}");
     assert!(seconds.contains("] times | met in the mean, not told apart"), "{seconds}");
     // A threshold that the rival never reaches has nothing to be compared with.
     assert!(line(&aims(&report), "seconds to 80 %").contains("none"));

@@ -31,6 +31,8 @@ pub struct Section {
     pub figures: Vec<(String, Figure)>,
     /// The scenario that everything starts from, as TOML.
     pub scenario: String,
+    /// What of it is set apart from the built-in scenario of the same name.
+    pub set_apart: Vec<String>,
     /// What is kept of the finished runs, a line each.
     pub finished: String,
 }
@@ -80,7 +82,8 @@ impl Section {
         let finished = shards[0].jobs.iter().zip(&results).filter_map(line).collect();
         let name = format!("{}-{}", plan.question.replace(' ', "-"), plan.scenario);
         let scenario = shards[0].scenario_text()?;
-        Ok(Self { name, plan, table, figures, scenario, finished })
+        let set_apart = shards[0].scenario.set_apart().unwrap_or_default();
+        Ok(Self { name, plan, table, figures, scenario, set_apart, finished })
     }
 
     fn files(&self) -> Vec<(String, Vec<u8>)> {

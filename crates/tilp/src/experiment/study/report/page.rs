@@ -131,13 +131,23 @@ fn contents(sections: &[Section]) -> String {
 }
 
 fn shown(section: &Section, place: &str) -> String {
-    let Section { name, plan, table, figures, scenario, .. } = section;
+    let Section { name, plan, table, figures, scenario, set_apart, .. } = section;
     let mut html = format!(
         "<section id=\"{}\">\n<h2>{}</h2>\n<p class=\"headline\">{}</p>\n",
         escaped(name),
         escaped(&title(plan)),
         escaped(&headline(plan, table))
     );
+    if !set_apart.is_empty() {
+        let values: Vec<String> =
+            set_apart.iter().map(|value| format!("<code>{}</code>", escaped(value))).collect();
+        let scenario = escaped(&plan.scenario);
+        let _ = writeln!(
+            html,
+            "<p>Set apart from the built-in <code>{scenario}</code>: {}.</p>",
+            values.join(", ")
+        );
+    }
     html += &gaps(table);
     let tables = main_table(plan, table)
         + &against_aims(plan, table)
