@@ -228,6 +228,23 @@ fn the_guard_leaves_alone_what_is_in_time_anyway() {
 }
 
 #[test]
+fn with_fewer_to_share_the_band_the_guard_keeps_some_who_would_be_late_among_all() {
+    let mut n_more = 0;
+    for index in 0..200 {
+        let case = case(index, Rule::Parallel, 0.0);
+        let build: Build = |setup| Box::new(SplitFed::new(setup));
+        let (_, everybody) = decide(&case, build, None);
+        let in_time = |(delay, fits): &&(f64, bool)| *fits && *delay <= 4.0;
+        let among_all = predicted(&case, &everybody).iter().filter(in_time).count();
+        let (guarded, _) = decide(&case, build, Some(0.8));
+        let kept = guarded.scheduled().count();
+        assert!(kept >= among_all, "observation {index}: {kept} and {among_all}");
+        n_more += usize::from(kept > among_all && !guarded.fallback);
+    }
+    assert!(n_more >= 5, "{n_more}");
+}
+
+#[test]
 fn hsfl_with_two_tiers_is_adaptsfl() {
     for index in 0..100 {
         let case = case(index, Rule::Tiered { edges: 1 }, 0.0);

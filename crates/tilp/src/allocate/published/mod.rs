@@ -8,6 +8,7 @@ pub use setup::Setup;
 use crate::round::{Allocator, Conduct, Decision, Feasible, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rule::Rule;
+use crate::units::Seconds;
 
 /// A decision together with how it is to be trained.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,9 +52,9 @@ impl Published {
         Self { setup, planner, guard, conduct: Conduct::default() }
     }
 
-    /// Whoever is predicted late is left out, and the method plans again among the others. Where
-    /// all are late together, as after equal finishing time, as few as possible are left out, the
-    /// worst first. If nobody is left, the terminal that would be done first is tried alone.
+    /// Where somebody is predicted late, as few as possible are left out, the worst first, and the
+    /// method plans again among the others: with fewer to share the band, not all of the late have to
+    /// go. If nobody is left, the terminal that would be done first is tried alone.
     fn guarded(&mut self, seen: &Observation, margin: f64) -> Proposal {
         let all: Vec<usize> = (0..seen.terminals.len()).collect();
         let usable = |n: &usize| self.setup.fits(seen, *n) && !self.setup.dead(seen, *n);
@@ -61,24 +62,24 @@ impl Published {
         while !among.is_empty() {
             let mut plan = self.planner.plan(seen, &among);
             let late = self.late(seen, &plan, margin);
-            let n_scheduled = plan.decision.scheduled().count();
             if late.is_empty() {
                 return plan;
             }
+            let n_scheduled = plan.decision.scheduled().count();
             if late.len() < n_scheduled && self.setup.rule == Rule::Relay {
                 // The late are the last; their turn comes in the next round.
                 let idle = Decision::idle(1, self.setup.problem.cut).terminals[0];
                 late.iter().for_each(|&n| plan.decision.terminals[n] = idle);
                 return plan;
             }
-            // A sample drawn anew among the others may be in time; who was planned together is not.
-            let sampled = matches!(self.setup.rule, Rule::Whole(_));
-            if late.len() == n_scheduled && n_scheduled > 1 && !sampled {
-                if let Some(plan) = self.largest(seen, &among, margin) {
-                    return plan;
+            if !matches!(self.setup.rule, Rule::Whole(_)) {
+                match self.fewer(seen, &among, &plan, margin) {
+                    // Planned once more, so that the method's last plan is the one that is executed.
+                    Some(fewer) => return self.planner.plan(seen, &fewer),
+                    None => break,
                 }
-                break;
             }
+            // Others are drawn in place of those of a sample who would be late.
             among.retain(|n| !late.contains(n));
         }
         let first = self.setup.fastest(seen, &all);
@@ -87,16 +88,32 @@ impl Published {
         plan
     }
 
-    /// The plan for most terminals of which nobody is late, those that do best at an even share
-    /// first.
-    fn largest(&mut self, seen: &Observation, among: &[usize], margin: f64) -> Option<Proposal> {
-        let delay = |n: usize| self.setup.even_delay(seen, n, among.len());
-        let mut order: Vec<(f64, usize)> = among.iter().map(|&n| (delay(n), n)).collect();
-        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    /// Most terminals of which nobody is late, left out by their delay in the plan for all or by that
+    /// at an even share of the band: the first says nothing where a plan lets all finish together.
+    fn fewer(
+        &mut self,
+        seen: &Observation,
+        among: &[usize],
+        plan: &Proposal,
+        margin: f64,
+    ) -> Option<Vec<usize>> {
+        let planned = self.delays(seen, plan, margin);
+        let own = among.iter().map(|&n| match plan.decision.terminals[n].scheduled {
+            true => planned[n].0,
+            false => f64::INFINITY,
+        });
+        let own: Vec<f64> = own.collect();
+        let even = among.iter().map(|&n| self.setup.even_delay(seen, n, among.len())).collect();
+        let found = [even, own].map(|delays| self.largest(seen, &ordered(among, &delays), margin));
+        found.into_iter().flatten().rev().max_by_key(Vec::len)
+    }
+
+    /// The longest beginning of an order of which nobody is late.
+    fn largest(&mut self, seen: &Observation, order: &[usize], margin: f64) -> Option<Vec<usize>> {
         let (mut good, mut bad, mut best) = (0, order.len(), None);
         while bad - good > 1 {
             let middle = (good + bad) / 2;
-            let mut fewer: Vec<usize> = order[..middle].iter().map(|(_, n)| *n).collect();
+            let mut fewer = order[..middle].to_vec();
             fewer.sort_unstable();
             let plan = self.planner.plan(seen, &fewer);
             if self.late(seen, &plan, margin).is_empty() {
@@ -105,23 +122,36 @@ impl Published {
                 bad = middle;
             }
         }
-        // Planned once more, so that the method's last plan is the one that is executed.
-        best.map(|fewer| self.planner.plan(seen, &fewer))
+        best
+    }
+
+    /// Everybody's predicted delay.
+    fn delays(&self, seen: &Observation, plan: &Proposal, margin: f64) -> Vec<Seconds> {
+        let limits = &self.setup.problem.limits;
+        let feasible = limits.project(plan.decision.clone()).conducted(plan.conduct.clone());
+        self.setup.terms(limits.deadline * margin).bill(&feasible, seen).delays
     }
 
     /// The scheduled terminals that are predicted to miss the deadline or their memory.
     fn late(&self, seen: &Observation, plan: &Proposal, margin: f64) -> Vec<usize> {
         let limits = &self.setup.problem.limits;
-        let feasible = limits.project(plan.decision.clone()).conducted(plan.conduct.clone());
         let latest = limits.deadline * margin;
-        let terms = self.setup.terms(latest);
-        let bill = terms.bill(&feasible, seen);
+        let (delays, terms) = (self.delays(seen, plan, margin), self.setup.terms(latest));
+        let cuts = limits.project(plan.decision.clone());
         let late = |n: &usize| {
-            let cut = feasible.decision().terminals[*n].cut;
-            bill.delays[*n] > latest || terms.memory(cut) > seen.terminals[*n].memory
+            let cut = cuts.decision().terminals[*n].cut;
+            delays[*n] > latest || terms.memory(cut) > seen.terminals[*n].memory
         };
         plan.decision.scheduled().filter(late).collect()
     }
+}
+
+/// Terminals by these delays.
+fn ordered(terminals: &[usize], delays: &[f64]) -> Vec<usize> {
+    let mut order: Vec<(f64, usize)> =
+        delays.iter().copied().zip(terminals.iter().copied()).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    order.into_iter().map(|(_, n)| n).collect()
 }
 
 impl Persist for Published {
