@@ -66,21 +66,22 @@ impl Published {
                 return plan;
             }
             let n_scheduled = plan.decision.scheduled().count();
-            if late.len() < n_scheduled && self.setup.rule == Rule::Relay {
+            match self.setup.rule {
                 // The late are the last; their turn comes in the next round.
-                let idle = Decision::idle(1, self.setup.problem.cut).terminals[0];
-                late.iter().for_each(|&n| plan.decision.terminals[n] = idle);
-                return plan;
-            }
-            if !matches!(self.setup.rule, Rule::Whole(_)) {
-                match self.fewer(seen, &among, &plan, margin) {
+                Rule::Relay if late.len() < n_scheduled => {
+                    let idle = Decision::idle(1, self.setup.problem.cut).terminals[0];
+                    late.iter().for_each(|&n| plan.decision.terminals[n] = idle);
+                    return plan;
+                }
+                // Others come in place of who would be late.
+                Rule::Relay if n_scheduled == 1 => among.retain(|n| !late.contains(n)),
+                Rule::Whole(_) => among.retain(|n| !late.contains(n)),
+                _ => match self.fewer(seen, &among, &plan, margin) {
                     // Planned once more, so that the method's last plan is the one that is executed.
                     Some(fewer) => return self.planner.plan(seen, &fewer),
                     None => break,
-                }
+                },
             }
-            // Others are drawn in place of those of a sample who would be late.
-            among.retain(|n| !late.contains(n));
         }
         let first = self.setup.fastest(seen, &all);
         let mut plan = self.planner.plan(seen, &[first]);
@@ -88,8 +89,9 @@ impl Published {
         plan
     }
 
-    /// Most terminals of which nobody is late, left out by their delay in the plan for all or by that
-    /// at an even share of the band: the first says nothing where a plan lets all finish together.
+    /// Most terminals of which nobody is late, left out by their delay at an even share of the band
+    /// or by that in the plan for all, whichever keeps more. The second says nothing of a terminal
+    /// where a plan lets all finish together, nor in a relay, where it is that of all before.
     fn fewer(
         &mut self,
         seen: &Observation,
@@ -97,15 +99,21 @@ impl Published {
         plan: &Proposal,
         margin: f64,
     ) -> Option<Vec<usize>> {
-        let planned = self.delays(seen, plan, margin);
-        let own = among.iter().map(|&n| match plan.decision.terminals[n].scheduled {
-            true => planned[n].0,
+        let even = |&n: &usize| self.setup.even_delay(seen, n, among.len());
+        let even: Vec<f64> = among.iter().map(even).collect();
+        let best = self.largest(seen, &ordered(among, &even), margin);
+        if self.setup.rule == Rule::Relay {
+            return best;
+        }
+        let (_, delays) = self.predicted(seen, plan, margin);
+        let own = |&n: &usize| match plan.decision.terminals[n].scheduled {
+            true => delays[n].0,
             false => f64::INFINITY,
-        });
-        let own: Vec<f64> = own.collect();
-        let even = among.iter().map(|&n| self.setup.even_delay(seen, n, among.len())).collect();
-        let found = [even, own].map(|delays| self.largest(seen, &ordered(among, &delays), margin));
-        found.into_iter().flatten().rev().max_by_key(Vec::len)
+        };
+        let own: Vec<f64> = among.iter().map(own).collect();
+        let other = self.largest(seen, &ordered(among, &own), margin);
+        // Of two as large the last, that at an even share.
+        [other, best].into_iter().flatten().max_by_key(Vec::len)
     }
 
     /// The longest beginning of an order of which nobody is late.
@@ -125,21 +133,26 @@ impl Published {
         best
     }
 
-    /// Everybody's predicted delay.
-    fn delays(&self, seen: &Observation, plan: &Proposal, margin: f64) -> Vec<Seconds> {
+    /// A plan as it would be executed, and everybody's predicted delay.
+    fn predicted(
+        &self,
+        seen: &Observation,
+        plan: &Proposal,
+        margin: f64,
+    ) -> (Feasible, Vec<Seconds>) {
         let limits = &self.setup.problem.limits;
         let feasible = limits.project(plan.decision.clone()).conducted(plan.conduct.clone());
-        self.setup.terms(limits.deadline * margin).bill(&feasible, seen).delays
+        let delays = self.setup.terms(limits.deadline * margin).bill(&feasible, seen).delays;
+        (feasible, delays)
     }
 
     /// The scheduled terminals that are predicted to miss the deadline or their memory.
     fn late(&self, seen: &Observation, plan: &Proposal, margin: f64) -> Vec<usize> {
-        let limits = &self.setup.problem.limits;
-        let latest = limits.deadline * margin;
-        let (delays, terms) = (self.delays(seen, plan, margin), self.setup.terms(latest));
-        let cuts = limits.project(plan.decision.clone());
+        let latest = self.setup.problem.limits.deadline * margin;
+        let (feasible, delays) = self.predicted(seen, plan, margin);
+        let terms = self.setup.terms(latest);
         let late = |n: &usize| {
-            let cut = cuts.decision().terminals[*n].cut;
+            let cut = feasible.decision().terminals[*n].cut;
             delays[*n] > latest || terms.memory(cut) > seen.terminals[*n].memory
         };
         plan.decision.scheduled().filter(late).collect()
