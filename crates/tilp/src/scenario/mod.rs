@@ -121,8 +121,8 @@ impl Scenario {
     /// What is set apart from the built-in scenario of the same name, as `key = value`; none if there
     /// is no such built-in.
     pub fn set_apart(&self) -> Option<Vec<String>> {
-        let builtin = BUILTIN.iter().find(|(name, _)| *name == self.name())?;
-        let usual = Self::load(builtin.0, &[]).ok()?.values();
+        let (name, _) = BUILTIN.iter().find(|(name, _)| *name == self.name())?;
+        let usual = Self::load(name, &[]).ok()?.values();
         let is_own = |entry: &(String, String)| !usual.contains(entry);
         let own = self.values().into_iter().filter(is_own);
         Some(own.map(|(key, value)| format!("{key} = {value}")).collect())

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn no_larger_and_no_smaller_neighbour_of_it_is_nearer() {
+    fn one_count_more_on_the_heavier_side_is_no_nearer() {
         for success in [0.03, 0.2, 0.5, 0.77, 0.96] {
             let law = law(12, success);
             let (low, high) = nearest_interval(&law, 0.9);
