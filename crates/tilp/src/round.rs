@@ -305,7 +305,10 @@ pub struct TerminalOutcome {
     pub took_part: bool,
     /// It was scheduled and did not make it.
     pub late: bool,
-    /// Measured delay of the round; zero if it had nothing to do.
+    /// The round closed before it had finished what it had to do.
+    pub unfinished: bool,
+    /// Measured delay of the round, zero if it had nothing to do; of who is unfinished only that it
+    /// takes longer than the round was open, which is what stands here then.
     pub delay: Seconds,
     /// Measured part of the delay that was computation.
     pub computation: Seconds,

@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 
 use crate::succeed;
 
-/// Arguments of a run of a third of a second: `tiny` with fewer rounds, samples and steps.
-pub const SHORT: [&str; 12] = [
+/// Arguments of a run of a third of a second: `tiny` with fewer rounds, samples and steps; actor and critic
+/// have their say from the fifth round on.
+pub const SHORT: [&str; 14] = [
     "run",
     "tiny",
     "--rounds",
@@ -21,6 +22,8 @@ pub const SHORT: [&str; 12] = [
     "tasks.episode_steps=15",
     "--set",
     "learning.batch=16",
+    "--set",
+    "methods.tilp.warm_up=4",
 ];
 
 /// An empty folder.

@@ -1,4 +1,4 @@
-"""The imagined rounds of `twin/futures.rs` and the decoder of `allocate/tilp/decode.rs` once more, for
+"""The imagined rounds of `twin/futures` and the decoder of `allocate/tilp/decode.rs` once more, for
 arrays of PyTorch or JAX: `xp` is `torch` or `jax.numpy`.
 
 Everything that does not depend on what a candidate did before is computed for all steps at once;

@@ -123,6 +123,7 @@ fn done(round: u64) -> Executed {
     let observed = |n: usize| TerminalOutcome {
         took_part: n == 0,
         late: n == 1,
+        unfinished: n == 1,
         delay: Seconds([1.1, 2.9, 0.0][n]),
         computation: Seconds(0.5),
         energy: Joules(0.3),

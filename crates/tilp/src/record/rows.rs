@@ -78,8 +78,10 @@ row!(
         scheduled: bool,
         /// It counted in learning.
         took_part: bool,
-        /// It was scheduled, or owed its copy, and did not make it.
+        /// It was scheduled and did not make it.
         late: bool,
+        /// The round closed before it had finished, what it owed included.
+        unfinished: bool,
         /// Bandwidth decided.
         bandwidth_asked_hz: f64,
         /// Bandwidth it really had.
@@ -92,7 +94,7 @@ row!(
         compression: f64,
         /// True delay.
         delay_s: f64,
-        /// Delay as the base station measured it.
+        /// Delay as the base station measured it: no longer than the round was open.
         delay_observed_s: f64,
         /// The part of it that was computation, as measured.
         computation_observed_s: f64,
@@ -220,6 +222,7 @@ impl TerminalRow {
             scheduled: plan.scheduled,
             took_part: observed.took_part,
             late: observed.late,
+            unfinished: observed.unfinished,
             bandwidth_asked_hz: plan.bandwidth.0,
             bandwidth_hz: truth.bandwidth.0,
             power_w: plan.power.0,

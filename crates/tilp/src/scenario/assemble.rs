@@ -118,7 +118,7 @@ pub fn assemble_with_clock(
         problem,
         nominal: known,
         knobs: knobs(raw),
-        tilp: tilp(&raw.methods.tilp),
+        tilp: tilp(raw),
         oracle: raw.methods.oracle.options(),
         clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
         baselines: raw.methods.baselines.clone(),

@@ -8,7 +8,7 @@ use crate::allocate::{Clock, Parts as TilpParts, Tilp, TilpOptions};
 use crate::rng::Seed;
 use crate::search::cem::Cem;
 use crate::tasks::Suite;
-use crate::twin::{Freeze, RewardWeights, TwinOptions};
+use crate::twin::{Freeze, NetworkOptions, RewardWeights, TwinOptions};
 use crate::world::draw_nominal;
 
 /// TiLP as a run of this scenario and seed would start with it, for terminals with these tasks.
@@ -23,7 +23,7 @@ pub fn planner(
     let profile = profile(raw, &untrained(scenario)?);
     let hardware = draw_nominal(tasks.len(), &hardware_range(raw), seed.named("hardware"));
     let nominal = known(raw, &profile, &hardware, raw.learning.aggregate_every, tasks);
-    let options = tilp(&raw.methods.tilp);
+    let options = tilp(raw);
     let clock = clock.filter(|_| options.budget_ms.is_some());
     Ok(Tilp::new(nominal, options, seed.named("allocator")).with_clock(clock))
 }
@@ -39,7 +39,8 @@ pub fn suite_of(scenario: &Scenario) -> &'static Suite {
 }
 
 /// How TiLP plans and learns.
-pub(super) fn tilp(tilp: &raw::Tilp) -> TilpOptions {
+pub(super) fn tilp(raw: &raw::Raw) -> TilpOptions {
+    let tilp = &raw.methods.tilp;
     let (samples, elites, iterations) = (tilp.samples, tilp.elites, tilp.iterations);
     let cem = if tilp.plain_search {
         Cem::paper(samples, elites, iterations)
@@ -74,6 +75,11 @@ pub(super) fn tilp(tilp: &raw::Tilp) -> TilpOptions {
             task_driven: tilp.task_driven,
             caution: tilp.caution,
             outlook: tilp.outlook,
+            network: NetworkOptions {
+                // How well its meters measure is known to who reads them; none is perfect.
+                measurement: raw.hardware.measurement_noise.max(1e-3),
+                ..NetworkOptions::default()
+            },
             ..TwinOptions::default()
         },
         parts: TilpParts {

@@ -47,7 +47,7 @@ pub fn assemble_twin(
     let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
     Ok(TwinParts {
         nominal: known(raw, &profile, &hardware, every, tasks),
-        options: tilp(&raw.methods.tilp).twin,
+        options: tilp(raw).twin,
         truth: draw_truth(&hardware, &range, seed.named("hardware")),
     })
 }

@@ -30,7 +30,7 @@ pub use futures::{
 };
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
-pub use reward::{Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
+pub use reward::{Deeds, Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
 pub use state::{Scratch, StepPrediction, Sureness, TwinState};
 pub use task::{Outlook, Pair, TaskOptions, TaskTwin};
 pub use track::Track;
@@ -99,9 +99,6 @@ pub struct TwinOptions {
     pub weights: RewardWeights,
     /// Probability with which all scheduled terminals of a round meet the deadline.
     pub sureness: f64,
-    /// Fading ahead at this normal quantile (-1 is a fade that one in six undercuts); none means
-    /// its mean. Only the model with fading held during a round reads it.
-    pub ahead_z: Option<f64>,
     /// How many standard deviations of doubt about its loss are held against a terminal when its
     /// success is predicted, so that hearing of it is worth something.
     pub caution: f64,
@@ -122,7 +119,6 @@ impl Default for TwinOptions {
             task: TaskOptions::default(),
             weights: RewardWeights { task: 1.0, delay: 1e-3, energy: 1e-3, penalty: 1.0 },
             sureness: 0.999,
-            ahead_z: None,
             caution: 1.0,
             outlook: 0.5,
             task_driven: true,
@@ -179,6 +175,16 @@ impl Twin {
     /// Assumptions and switches.
     pub fn options(&self) -> &TwinOptions {
         &self.options
+    }
+
+    /// What counts as the gain of a round: of success, or of the loss (D18).
+    pub fn gain(&self, success: f64, loss_decrease: f64) -> f64 {
+        if self.options.task_driven { success } else { loss_decrease }
+    }
+
+    /// The reward of a round, imagined or real.
+    pub fn reward(&self, deeds: &Deeds) -> Reward {
+        Reward::of(&self.options.weights, &self.scale, deeds)
     }
 
     /// How many standard deviations each of `n_scheduled` terminals must have in hand so that all

@@ -308,7 +308,7 @@ impl NetworkTwin {
 
     fn keep_track(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         let likely = self.predict(n, exchange).delay().0;
-        if is_positive(seen.delay.0) && is_positive(likely) {
+        if !seen.unfinished && is_positive(seen.delay.0) && is_positive(likely) {
             let sd = self.measured_delay_sd(n, exchange);
             self.delay_track.add((seen.delay.0 / likely).ln(), sd);
         }
@@ -329,7 +329,7 @@ impl NetworkTwin {
     fn learn_speed(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         let likely = self.predict(n, exchange).computation;
         // A round that closes during computation says only that the terminal was slow.
-        let is_cut = seen.late && likely.max(seen.computation) > self.closes * 0.8;
+        let is_cut = seen.unfinished && likely.max(seen.computation) > self.closes * 0.8;
         if !is_positive(likely.0) || !is_positive(seen.computation.0) || is_cut {
             return;
         }
@@ -349,6 +349,10 @@ impl NetworkTwin {
         let mut before = self.beliefs[n].noise;
         let (likely, slope, doubt) = self.log_delay(n, exchange, before.mean);
         if !is_positive(seen.delay.0) || !likely.is_finite() || !is_positive(slope) {
+            return;
+        }
+        // The round closed first: it takes longer than that, which is no news if it was expected.
+        if seen.unfinished && likely >= seen.delay.0.ln() {
             return;
         }
         let noise = self.options.measurement * self.options.measurement + doubt;

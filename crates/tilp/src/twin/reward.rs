@@ -31,6 +31,21 @@ impl Scale {
     }
 }
 
+/// What a round is rewarded for, imagined or real.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Deeds {
+    /// Gain in success, or the loss decrease if that is what counts (D18).
+    pub gain: f64,
+    /// How long it took.
+    pub latency: Seconds,
+    /// What everybody spent.
+    pub energy: Joules,
+    /// Relative violation.
+    pub violation: f64,
+    /// Whether anybody trained.
+    pub trained: bool,
+}
+
 /// The terms of one round's reward.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reward {
@@ -43,6 +58,18 @@ pub struct Reward {
 }
 
 impl Reward {
+    /// The terms for what a round did. A round in which nobody trains is not quick, it is lost: it
+    /// counts as long as the deadline.
+    pub fn of(weights: &RewardWeights, scale: &Scale, deeds: &Deeds) -> Self {
+        let Deeds { gain, latency, energy, violation, trained } = *deeds;
+        let latency = if trained { latency } else { latency.max(scale.deadline) };
+        Self {
+            task: task_reward(weights, gain),
+            communication: communication_reward(weights, scale, latency, energy),
+            penalty: penalty(weights, violation),
+        }
+    }
+
     /// The reward of a round.
     ///
     /// $$ r\[t\] = r_{task}\[t\] + r_{comm}\[t\] - r_{pen}\[t\] $$
@@ -58,8 +85,8 @@ impl Reward {
 /// $$ r_{task}\[t\] = \Delta\hat\Gamma\[t\] = \hat\Gamma\[t\] - \hat\Gamma\[t-1\] $$
 ///
 /// Eq. `method-r-task`
-pub fn task_reward(weights: &RewardWeights, success: f64, before: f64) -> f64 {
-    weights.task * (success - before)
+pub fn task_reward(weights: &RewardWeights, gain: f64) -> f64 {
+    weights.task * gain
 }
 
 /// Communication efficiency.
@@ -95,7 +122,7 @@ mod tests {
 
     #[test]
     fn eq_method_r_task_is_the_gain_in_success() {
-        assert!((task_reward(&WEIGHTS, 0.7, 0.6) - 0.1).abs() < 1e-12);
+        assert!((task_reward(&WEIGHTS, 0.7 - 0.6) - 0.1).abs() < 1e-12);
     }
 
     #[test]
@@ -113,6 +140,21 @@ mod tests {
     #[test]
     fn eq_method_r_pen_is_the_weighted_violation() {
         assert!((penalty(&WEIGHTS, 0.5) - 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_round_in_which_nobody_trains_counts_as_long_as_the_deadline() {
+        let scale = Scale::new(50, Watts(0.2), Seconds(5.0));
+        let idle = Deeds {
+            gain: 0.0,
+            latency: Seconds(0.0),
+            energy: Joules(0.0),
+            violation: 0.0,
+            trained: false,
+        };
+        let busy = Deeds { trained: true, ..idle };
+        assert!((Reward::of(&WEIGHTS, &scale, &idle).total() - 0.1).abs() < 1e-12);
+        assert!((Reward::of(&WEIGHTS, &scale, &busy).total() - 0.3).abs() < 1e-12);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Twin;
 use super::fading::FadingAhead;
 use super::network::Exchange;
-use super::reward::{self, Reward};
+use super::reward::{Deeds, Reward};
 use super::task::Outlook;
 use super::training::{Part, Tally};
 use super::truth::Foresight;
@@ -51,6 +51,11 @@ pub struct TwinState {
 }
 
 impl TwinState {
+    /// Mean loss of the terminals.
+    pub fn loss(&self) -> f64 {
+        self.log_loss.iter().map(|one| one.exp()).sum::<f64>() / self.log_loss.len() as f64
+    }
+
     /// The law of a terminal's fading power in the round to decide.
     pub fn fading(&self, n: usize) -> FadingAhead {
         let law = FadingAhead { known: self.known[n], fresh: self.fresh };
@@ -192,7 +197,14 @@ impl Twin {
         prediction.duration = prediction.duration.min(self.nominal.closes);
         prediction.violation = self.violation(state, actions, &band, scratch);
         self.step_learning(state, scratch, &mut prediction);
-        self.step_reward(state, &mut prediction);
+        let gain = self.gain(prediction.success - state.success, prediction.loss_decrease);
+        prediction.reward = self.reward(&Deeds {
+            gain,
+            latency: prediction.latency,
+            energy: prediction.energy,
+            violation: prediction.violation.relative,
+            trained: scratch.trains.contains(&true),
+        });
         self.move_on(state, actions, &band, scratch);
         state.success = prediction.success;
         prediction
@@ -239,7 +251,7 @@ impl Twin {
         } else {
             return None;
         };
-        let fading_power = self.fading_power(state.fading(n));
+        let fading_power = state.fading(n).mean();
         let link = Link { gain: Gain(state.gain[n]), fading_power, model: self.nominal.rate_model };
         Some(Exchange { job, link, grant })
     }
@@ -284,12 +296,6 @@ impl Twin {
         if scratch.trains[n] {
             scratch.tally.add(&self.part(state, one, n));
         }
-    }
-
-    /// The fading power that a plan counts on.
-    #[inline]
-    pub(super) fn fading_power(&self, fading: FadingAhead) -> f64 {
-        self.options.ahead_z.map_or_else(|| fading.mean(), |z| fading.rough_quantile(z))
     }
 
     pub(super) fn part(&self, state: &TwinState, one: &TerminalDecision, n: usize) -> Part {
@@ -357,24 +363,6 @@ impl Twin {
             1.0 / (1.0 + (-logit).exp())
         };
         all.map(one).sum::<f64>() / log_loss.len() as f64
-    }
-
-    fn step_reward(&self, state: &TwinState, prediction: &mut StepPrediction) {
-        let weights = &self.options.weights;
-        let (gain, before) = match self.options.task_driven {
-            true => (prediction.success, state.success),
-            false => (prediction.loss_decrease, 0.0),
-        };
-        prediction.reward = Reward {
-            task: reward::task_reward(weights, gain, before),
-            communication: reward::communication_reward(
-                weights,
-                &self.scale,
-                prediction.latency,
-                prediction.energy,
-            ),
-            penalty: reward::penalty(weights, prediction.violation.relative),
-        };
     }
 
     /// Copies, fading and the count of rounds.

@@ -173,6 +173,7 @@ impl Cell {
     /// What the base station measures: truth times log-normal noise.
     fn outcome(&self, plan: &Feasible, settled: &Settled, trained: &[engine::Outcome]) -> Outcome {
         let noise = LogNormal::new(0.0, self.measurement_noise).expect("checked by the scenario");
+        let closes = self.radio.terms().closes;
         let measure = |n: usize| {
             let mut rng = self.seed.named("measurement").at(self.state.round).at(n as u64).rng();
             let (time, energy) = (noise.sample(&mut rng), noise.sample(&mut rng));
@@ -180,10 +181,13 @@ impl Cell {
             let joules = cost.energy_compute + cost.energy_radio;
             let asked = plan.decision().terminals[n].scheduled;
             let own = trained.iter().find(|one| one.terminal == n);
+            // Nobody listens any longer once the round has closed.
+            let unfinished = settled.delays[n] > closes;
             TerminalOutcome {
                 took_part: own.is_some(),
                 late: asked && !settled.in_time[n],
-                delay: Seconds(settled.delays[n].0 * time),
+                unfinished,
+                delay: if unfinished { closes } else { settled.delays[n] * time },
                 computation: if asked { cost.computation * time } else { Seconds(0.0) },
                 energy: Joules(joules.0 * energy),
                 loss: own.map(|one| one.loss),

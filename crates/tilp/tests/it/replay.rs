@@ -180,9 +180,29 @@ fn freezing_a_loop_shows() {
         assert_eq!(one.coverage_after, one.coverage_before);
     }
     assert_ne!(success.error_after, success.error_before, "the other loops still learn");
-    let task = reported("frozen-task", &["methods.tilp.calibrate_task=false"]);
-    assert_eq!(task.frozen, ["task"]);
-    assert_ne!(task.sub_twins[0].error_after, task.sub_twins[0].error_before);
+    let training = reported("frozen-training", &["methods.tilp.calibrate_training=false"]);
+    assert_eq!(training.frozen, ["training"]);
+    let [delay, _, loss, _] = &training.sub_twins[..] else { panic!("four quantities") };
+    assert_ne!(delay.error_after, delay.error_before, "the other loops still learn");
+    assert_eq!(loss.error_after, loss.error_before);
+    assert_eq!(loss.coverage_after, loss.coverage_before);
+}
+
+#[test]
+fn freezing_the_task_loop_shows_in_the_forecasts_of_success() {
+    // They follow the losses, so it is the curve that stands still, not the forecast.
+    let [free, frozen] = ["true", "false"].map(|is_on| {
+        let knob = format!("methods.tilp.calibrate_task={is_on}");
+        reported(&format!("task-{is_on}"), &[&knob])
+    });
+    assert_eq!(frozen.frozen, ["task"]);
+    assert_eq!(frozen.sub_twins[0], free.sub_twins[0], "the network is not concerned");
+    assert_ne!(frozen.sub_twins[3].error_after, free.sub_twins[3].error_after);
+    let none = ["network", "training", "task"]
+        .map(|loop_| format!("methods.tilp.calibrate_{loop_}=false"));
+    let none = reported("frozen-all", &none.each_ref().map(String::as_str));
+    let success = &none.sub_twins[3];
+    assert_eq!(success.error_after, success.error_before);
 }
 
 #[test]

@@ -18,8 +18,13 @@ use tilp::snapshot::{Persist, Snapshot};
 use crate::worlds;
 
 /// What is about to be tuned elsewhere is pinned here.
-pub const PINNED: [&str; 3] =
-    ["learning.server_rate=0.03", "learning.terminal_rate=0.03", "learning.aggregate_every=4"];
+pub const PINNED: [&str; 4] = [
+    "learning.server_rate=0.03",
+    "learning.terminal_rate=0.03",
+    "learning.aggregate_every=4",
+    // Actor and critic have their say from the fifth round on.
+    "methods.tilp.warm_up=4",
+];
 const ROUNDS: u64 = 12;
 
 /// Keeps every round; stops after the given one.
@@ -146,5 +151,22 @@ fn every_method_goes_on_from_a_snapshot_as_if_nothing_had_happened() {
             go(&mut second, &mut keep);
             assert!(keep.rounds == whole, "{} after round {stop}", method.name);
         }
+    }
+}
+
+#[test]
+fn actor_and_critic_have_their_say_once_they_are_warm() {
+    // So that what a critic of a few rounds says outweighs the rewards of the horizon.
+    const LOUD: &str = "methods.tilp.reward_unit=1";
+    let decided = |more: &[&str]| {
+        let mut keep = Keep::default();
+        go(&mut worlds::parts("tilp", &[&PINNED[..], &[LOUD], more].concat()), &mut keep);
+        keep.rounds.iter().map(|one| one.plan.decision().clone()).collect::<Vec<_>>()
+    };
+    let both = decided(&[]);
+    for part in ["methods.tilp.actor=false", "methods.tilp.critic=false"] {
+        let without = decided(&[part]);
+        assert_eq!(both[..4], without[..4], "{part}");
+        assert_ne!(both[4..], without[4..], "{part}");
     }
 }

@@ -252,15 +252,20 @@ fn an_encoded_payload_is_what_the_engine_really_sends() {
 }
 
 #[test]
-fn without_measurement_noise_the_truth_is_observed() {
+fn without_measurement_noise_the_truth_is_observed_until_the_round_closes() {
     let mut parts = parts("splitfed", &["hardware.measurement_noise=0"]);
+    let deadline = parts.world.radio.limits.deadline;
+    let mut cut = 0;
     for _ in 0..4 {
         let (_, executed) = step(&mut parts);
         for (seen, truth) in executed.outcome.terminals.iter().zip(&executed.ledger.terminals) {
-            assert_eq!(seen.delay, truth.delay);
+            assert_eq!(seen.unfinished, truth.delay > deadline);
+            assert_eq!(seen.delay, truth.delay.min(deadline));
             assert_eq!(seen.energy, truth.energy_compute + truth.energy_radio);
+            cut += usize::from(seen.unfinished);
         }
     }
+    assert!(cut > 0, "somebody was cut off");
 }
 
 #[test]
@@ -271,7 +276,9 @@ fn observed_delays_and_energies_carry_the_noise_of_the_scenario() {
         let (_, executed) = step(&mut parts);
         for (seen, truth) in executed.outcome.terminals.iter().zip(&executed.ledger.terminals) {
             let joules = truth.energy_compute + truth.energy_radio;
-            logs.push((seen.delay.0 / truth.delay.0).ln());
+            if !seen.unfinished {
+                logs.push((seen.delay.0 / truth.delay.0).ln());
+            }
             logs.push((seen.energy.0 / joules.0).ln());
         }
     }

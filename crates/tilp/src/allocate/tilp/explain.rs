@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::plan::{Planned, Sights};
+use super::plan::{Planned, Sights, is_rejected};
 use super::{Tilp, guide};
 use crate::cost::{Grant, Link};
 use crate::lanes::LANES;
@@ -22,7 +22,8 @@ pub struct Plan {
     pub predicted: StepPrediction,
     /// Success over all terminals before the round.
     pub success_before: f64,
-    /// Predicted return over the horizon; none for the fallback, which no search has scored.
+    /// Predicted return over the horizon; none for the fallback, which no search has scored, and for a
+    /// plan that leaves a later round without anybody.
     pub planned_return: Option<f64>,
     /// Iterations of the search; none without one.
     pub iterations: Option<usize>,
@@ -52,8 +53,8 @@ pub enum Reason {
     Gain {
         /// By how much its own success is higher after the round than if it were left out.
         own_success: f64,
-        /// Return of the plan minus the return without it.
-        difference: f64,
+        /// Return of the plan minus the return without it; none if nobody would be left.
+        difference: Option<f64>,
     },
     /// In, because nobody is surely in time and it has the best channel.
     LeastBad {
@@ -186,13 +187,15 @@ impl<'a> Inquiry<'a> {
         let found = planned.found.as_ref();
         let best = found.map_or(0.0, |found| f64::from(found.best.score));
         let others = found.map_or(&[][..], |found| &found.runner_ups);
+        let others = others.iter().filter(|other| !is_rejected(other.score));
         Plan {
             predicted: self.predicted,
             success_before: self.sights.state.success,
-            planned_return: planned.choices.is_some().then_some(f64::from(self.total)),
+            planned_return: (planned.choices.is_some() && !is_rejected(self.total))
+                .then_some(f64::from(self.total)),
             iterations: found.map(|found| found.iterations),
             terminals,
-            runner_ups: others.iter().map(|other| self.runner_up(other, best)).collect(),
+            runner_ups: others.map(|other| self.runner_up(other, best)).collect(),
             decision: self.decision,
         }
     }
@@ -294,7 +297,7 @@ impl<'a> Inquiry<'a> {
         let (_, other) = self.changed(n, out);
         Reason::Gain {
             own_success: self.success(n, &self.after) - self.success(n, &other),
-            difference: f64::from(self.total - without),
+            difference: (!is_rejected(without)).then(|| f64::from(self.total - without)),
         }
     }
 

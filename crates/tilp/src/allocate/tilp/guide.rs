@@ -33,17 +33,32 @@ pub(super) fn actors_choice(sac: &Sac, scene: &Scene) -> Vec<Choice> {
     let laws: Vec<Law> = sac.laws(scene).iter().map(law).collect();
     let mut choices: Vec<Choice> = laws.iter().map(Law::mode).collect();
     if choices.iter().all(|choice| !choice.flag) {
-        let first = (0..laws.len()).max_by(|&a, &b| laws[a].flag.total_cmp(&laws[b].flag));
-        first.into_iter().for_each(|n| choices[n].flag = true);
+        first_of(&laws).into_iter().for_each(|n| choices[n].flag = true);
     }
     choices
+}
+
+/// Nobody is no schedule: drawn actions without any terminal get the one that the actor would schedule
+/// first.
+pub(super) fn schedule_somebody(sac: &Sac, scene: &Scene, actions: &mut [f32]) {
+    let width = sac.space().n_action();
+    if actions.chunks_exact(width).any(|row| row[width - 1] > 0.5) {
+        return;
+    }
+    let laws: Vec<Law> = sac.laws(scene).iter().map(law).collect();
+    first_of(&laws).into_iter().for_each(|n| actions[(n + 1) * width - 1] = 1.0);
+}
+
+/// Whom the actor would schedule first.
+fn first_of(laws: &[Law]) -> Option<usize> {
+    (0..laws.len()).max_by(|&a, &b| laws[a].flag.total_cmp(&laws[b].flag))
 }
 
 /// Terminals in the order of what each is worth to a round, the best first; those that could not
 /// make it even with a tenth of the band come last.
 ///
 /// Worth is the success that a share of the samples promises, per second on the air.
-fn by_worth(twin: &Twin, sights: &Sights) -> Vec<usize> {
+pub(super) fn by_worth(twin: &Twin, sights: &Sights) -> Vec<usize> {
     let (nominal, state) = (twin.nominal(), &sights.state);
     let worth = |n: usize| {
         let (caution, sd) = (twin.options().caution, state.variance[n].sqrt());

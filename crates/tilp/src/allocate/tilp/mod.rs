@@ -30,9 +30,8 @@ use crate::rng::Seed;
 use crate::round::{Allocator, Decision, Feasible, Observation, Outcome, Violation};
 use crate::search::cem::{Cem, Planner};
 use crate::search::sample::Cell;
-use crate::twin::{Moves, Nominal, Twin, TwinOptions};
-use crate::twin::{communication_reward, penalty, task_reward};
-use crate::units::{Joules, Seconds};
+use crate::twin::{Deeds, Moves, Nominal, Twin, TwinOptions, TwinState};
+use crate::units::Seconds;
 
 /// Which parts of TiLP are at work: the ablations of the paper's Table III, calibration and
 /// reward aside, which are switches of the twin.
@@ -157,30 +156,43 @@ impl Tilp {
         self.agent.sac.updates() >= self.options.warm_up
     }
 
-    /// The reward of an executed round, from what was observed of it.
+    /// The reward of an executed round, from what was observed of it and what the twin made of that.
     fn realised_reward(
         &self,
         seen: &Observation,
         plan: &Feasible,
         outcome: &Outcome,
-        before: f64,
+        before: &TwinState,
     ) -> f64 {
         let nominal = self.twin.nominal();
-        let weights = &self.twin.options().weights;
         let scheduled = || plan.decision().scheduled();
-        let delays = || scheduled().map(|n| outcome.terminals[n].delay.min(nominal.give_up));
-        let latency = delays().fold(Seconds(0.0), Seconds::max);
-        let energy: Joules = scheduled().map(|n| outcome.terminals[n].energy).sum();
+        let delay = |n: usize| outcome.terminals[n].delay.min(nominal.give_up);
+        // A meter may err beyond the deadline; who was late is known. How late, only the twin can say.
+        let exchanges = self.twin.exchanges(seen, plan);
+        let likely = |n: usize| match &exchanges[n] {
+            Some(exchange) => self.twin.network.predict(n, exchange).delay().min(nominal.give_up),
+            None => Seconds(0.0),
+        };
+        let deadline = nominal.limits.deadline;
+        let delays = scheduled().map(|n| match outcome.terminals[n].late {
+            true => likely(n).max(deadline),
+            false => delay(n).min(deadline),
+        });
         let memories = scheduled().map(|n| {
             let need = nominal.profile.memory(plan.decision().terminals[n].cut);
             (need, seen.terminals[n].memory)
         });
         let asked = plan.decision().bandwidth();
-        let violation = Violation::of(&nominal.limits, delays(), memories, asked);
-        let success = self.twin.state(seen).success;
-        task_reward(weights, success, before)
-            + communication_reward(weights, self.twin.scale(), latency, energy)
-            - penalty(weights, violation.relative)
+        let violation = Violation::of(&nominal.limits, delays, memories, asked).relative;
+        let after = self.twin.state(seen);
+        let deeds = Deeds {
+            gain: self.twin.gain(after.success - before.success, before.loss() - after.loss()),
+            latency: scheduled().map(delay).fold(Seconds(0.0), Seconds::max),
+            energy: outcome.terminals.iter().map(|one| one.energy).sum(),
+            violation,
+            trained: outcome.terminals.iter().any(|one| one.took_part),
+        };
+        self.twin.reward(&deeds).total()
     }
 
     /// A rollout of the actor inside the twin, for the imagined replay.
@@ -196,7 +208,8 @@ impl Tilp {
         let seed = self.seed.named("imagination").at(seen.round);
         let mut scene = sight.scene(&field, &futures, 0);
         for step in 0..self.options.imagined {
-            let actions = self.agent.sac.act(&scene, Some(seed.at(step as u64)));
+            let mut actions = self.agent.sac.act(&scene, Some(seed.at(step as u64)));
+            guide::schedule_somebody(&self.agent.sac, &scene, &mut actions);
             for (cell, row) in cells.iter_mut().zip(actions.chunks_exact(width)) {
                 cell.set(0, &choice(row));
             }
@@ -233,9 +246,9 @@ impl Allocator for Tilp {
     }
 
     fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
-        let before = self.twin.state(seen).success;
+        let before = self.twin.state(seen);
         self.twin.calibrate(seen, plan, outcome);
-        let reward = self.realised_reward(seen, plan, outcome, before);
+        let reward = self.realised_reward(seen, plan, outcome, &before);
         let reward = (reward / self.options.reward_unit) as f32;
         self.pending =
             self.chosen.take().map(|(scene, actions)| Pending { scene, actions, reward });

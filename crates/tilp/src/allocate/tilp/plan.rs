@@ -14,6 +14,15 @@ use crate::search::sample::Choice;
 use crate::search::score::{Candidates, planned_return};
 use crate::twin::{Field, Futures, Moves, Sureness, TwinState};
 
+/// What a step in which nobody trains takes off a candidate's return: all-zero schedules are rejected
+/// (Algorithm 1), those with fewer such steps less so.
+const REJECTED: f32 = -1e6;
+
+/// Whether a return is that of a candidate which was rejected.
+pub(super) fn is_rejected(score: f32) -> bool {
+    score < 0.5 * REJECTED
+}
+
 /// Everything that a plan looks at.
 pub(super) struct Sights {
     pub state: TwinState,
@@ -74,12 +83,17 @@ impl Tilp {
         let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
         let terminals = self.guard(sights, &mut choices);
         let guarded = (0..wanted.len()).filter(|&n| wanted[n] && !choices[n].flag).collect();
-        if !terminals.iter().any(|one| one.scheduled) {
-            let decision = self.least_bad(seen);
-            return Planned { decision, choices: None, found, guarded };
+        if terminals.iter().any(|one| one.scheduled) {
+            let decision = Decision { terminals, fallback: false };
+            return Planned { decision, choices: Some(choices), found, guarded };
         }
-        let decision = Decision { terminals, fallback: false };
-        Planned { decision, choices: Some(choices), found, guarded }
+        match self.alone(sights) {
+            Some((choices, terminals)) => {
+                let decision = Decision { terminals, fallback: false };
+                Planned { decision, choices: Some(choices), found, guarded }
+            }
+            None => Planned { decision: self.least_bad(seen), choices: None, found, guarded },
+        }
     }
 
     pub(super) fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
@@ -118,9 +132,13 @@ impl Tilp {
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
         let Work { futures, moves, rewards, scenes, critic } = &mut *work;
         futures.restart(field.start());
+        let mut rejected = [0.0; LANES];
         for (step, reward) in rewards.iter_mut().enumerate() {
             self.decoder.decode(field, futures, step, candidates.step(step), moves);
             field.step(futures, step, moves, reward);
+            for (lane, rejected) in rejected.iter_mut().enumerate() {
+                *rejected += if futures.n_trained[lane] > 0.0 { 0.0 } else { REJECTED };
+            }
         }
         let mut values = [0.0; LANES];
         if self.options.parts.critic && self.is_warm() {
@@ -128,7 +146,9 @@ impl Tilp {
             values.copy_from_slice(self.agent.sac.value(scenes, critic));
             values.iter_mut().for_each(|value| *value *= self.options.reward_unit as f32);
         }
-        planned_return(rewards, &values, self.options.discount as f32)
+        let mut returns = planned_return(rewards, &values, self.options.discount as f32);
+        (0..LANES).for_each(|lane| returns[lane] += rejected[lane]);
+        returns
     }
 
     /// Takes out whoever might be late, until all who are left make it as surely as asked for.
@@ -152,12 +172,32 @@ impl Tilp {
         }
     }
 
-    /// Nobody is sure to make it: the terminal with the best channel gets everything, at the most
-    /// compression.
+    /// The plan left nobody: of those who are surely in time alone, the one who is worth most.
+    fn alone(&self, sights: &Sights) -> Option<(Vec<Choice>, Vec<TerminalDecision>)> {
+        let order = guide::by_worth(&self.twin, sights);
+        order.iter().find_map(|&n| {
+            let idle = Choice { reals: [0.5, 1.0, 1.0], category: 0, flag: false };
+            let mut choices = vec![idle; order.len()];
+            choices[n].flag = true;
+            let terminals = self.guard(sights, &mut choices);
+            terminals[n].scheduled.then_some((choices, terminals))
+        })
+    }
+
+    /// Nobody is sure to make it: of those whose memory holds the first cut the terminal with the best
+    /// channel gets everything, at the most compression.
     fn least_bad(&self, seen: &Observation) -> Decision {
         let limits = Decoder::limits(&self.decoder);
-        let channel = |n: usize| seen.terminals[n].gain.0 * seen.terminals[n].fading_power;
-        let best = (0..seen.terminals.len()).max_by(|&a, &b| channel(a).total_cmp(&channel(b)));
+        let need = self.twin.nominal().profile.memory(limits.cuts[0]);
+        let channel = |n: usize| {
+            let view = &seen.terminals[n];
+            (view.memory >= need, view.gain.0 * view.fading_power)
+        };
+        let better = |a: &usize, b: &usize| {
+            let ((fits, one), (other_fits, other)) = (channel(*a), channel(*b));
+            fits.cmp(&other_fits).then(one.total_cmp(&other))
+        };
+        let best = (0..seen.terminals.len()).max_by(better);
         let mut decision = Decision::idle(seen.terminals.len(), limits.cuts[0]);
         decision.fallback = true;
         if let Some(best) = best {

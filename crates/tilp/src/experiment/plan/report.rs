@@ -93,7 +93,7 @@ pub struct TerminalPlanRow {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ReasonRow {
     /// In, for what it brings.
-    Gain { own_success: f64, return_difference: f64 },
+    Gain { own_success: f64, return_difference: Option<f64> },
     /// In, because nobody is surely in time and it has the best channel.
     LeastBad { sure_delay_s: f64 },
     /// Out: not surely in time even alone with the whole band.
@@ -211,10 +211,13 @@ impl ReasonRow {
     /// The reason in words.
     pub fn words(&self) -> String {
         match *self {
-            Self::Gain { own_success, return_difference } => format!(
-                "own success {:+.2} points, return {return_difference:+.2e} against without it",
-                100.0 * own_success
-            ),
+            Self::Gain { own_success, return_difference } => {
+                let without = match return_difference {
+                    Some(difference) => format!("return {difference:+.2e} against without it"),
+                    None => "without it nobody would be left".to_owned(),
+                };
+                format!("own success {:+.2} points, {without}", 100.0 * own_success)
+            }
             Self::LeastBad { sure_delay_s } => {
                 format!("nobody is surely in time; best channel, {} to be sure", time(sure_delay_s))
             }

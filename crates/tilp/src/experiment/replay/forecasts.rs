@@ -103,7 +103,10 @@ impl Forecasts {
                 measured,
                 truth: Some(truth),
             };
-            self.delay.extend(sound(sample(|one| one.delay_s, measured.delay.0, row.delay_s)));
+            // Of who was cut off the delay was not measured.
+            if !measured.unfinished {
+                self.delay.extend(sound(sample(|one| one.delay_s, measured.delay.0, row.delay_s)));
+            }
             self.energy.extend(sound(sample(|one| one.energy_j, measured.energy.0, joules)));
             let Some(loss) = measured.loss else { continue };
             let nth = next(&mut counts.reports[n]);

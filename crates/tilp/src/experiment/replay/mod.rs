@@ -245,6 +245,7 @@ fn terminal_outcome(row: &TerminalRow) -> TerminalOutcome {
     TerminalOutcome {
         took_part: row.took_part,
         late: row.late,
+        unfinished: row.unfinished,
         delay: Seconds(row.delay_observed_s),
         computation: Seconds(row.computation_observed_s),
         energy: Joules(row.energy_observed_j),

@@ -159,6 +159,8 @@ pub struct Futures {
     pub success: Lanes,
     /// Terminals that trained in the last round, one or zero.
     pub trained: Vec<Lanes>,
+    /// How many they were.
+    pub n_trained: Lanes,
     groups: Vec<Lanes>,
     /// One number a terminal, from one loop of a round to the next.
     scratch: Vec<Lanes>,
@@ -376,7 +378,7 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
 fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>, Vec<f32>) {
     let n = state.gain.len();
     let kept = twin.nominal().rho * twin.nominal().rho;
-    let power = |n: usize, step: usize| twin.fading_power(state.fading_after(n, step, kept));
+    let power = |n: usize, step: usize| state.fading_after(n, step, kept).mean();
     // The averaged model has the fading in its expectation.
     let power = |n: usize, step: usize| match twin.nominal().rate_model {
         RateModel::Held => power(n, step),
@@ -398,12 +400,13 @@ impl Futures {
     /// Goes back to a start, in the memory it has.
     pub fn restart(&mut self, start: &Self) {
         // A derived `clone_from` would ask for new memory.
-        let Self { log_loss, variance, held, owed, success, trained, groups, scratch } = start;
+        let Self { log_loss, variance, held, owed, success, trained, n_trained, groups, scratch } =
+            start;
         self.log_loss.clone_from(log_loss);
         self.variance.clone_from(variance);
         self.held.clone_from(held);
         self.owed.clone_from(owed);
-        self.success = *success;
+        (self.success, self.n_trained) = (*success, *n_trained);
         self.trained.clone_from(trained);
         self.groups.clone_from(groups);
         self.scratch.resize(scratch.len(), [0.0; LANES]);
@@ -419,6 +422,7 @@ impl Futures {
             owed: state.owed.iter().map(|&one| lanes(one as f64)).collect(),
             success: lanes(state.success),
             trained: vec![[0.0; LANES]; n],
+            n_trained: [0.0; LANES],
             groups: vec![[0.0; LANES]; n_groups],
             scratch: vec![[0.0; LANES]; n],
         }

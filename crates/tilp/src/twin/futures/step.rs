@@ -110,11 +110,15 @@ vectorised! {
         for lane in 0..LANES {
             let gain = if field.task_driven { futures.success[lane] - before[lane] } else { fall[lane] };
             let latency = if sums.latency[lane] < field.give_up { sums.latency[lane] } else { field.give_up };
+            // A round in which nobody trains is not quick, it is lost.
+            let lost = if sums.count[lane] > 0.0 { 0.0 } else { deadline };
+            let latency = if latency > lost { latency } else { lost };
             reward[lane] = task * gain
                 + delay * (1.0 - latency / deadline)
                 + energy * (1.0 - sums.energy[lane] / most)
                 - penalty * sums.violation[lane];
         }
+        futures.n_trained = sums.count;
         copies(futures, field.aggregates(step), moves);
     }
 }

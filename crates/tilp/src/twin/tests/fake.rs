@@ -202,11 +202,13 @@ impl Fake {
             let (clock, meter, other) = (draw(), draw(), draw());
             let computing = if self.hidden.one_clock { clock } else { other };
             let fits = self.nominal.profile.memory(t.cut) <= self.observe().terminals[n].memory;
-            let in_time = fits && cost.delay() <= self.nominal.closes;
+            let unfinished = cost.delay() > self.nominal.closes;
+            let in_time = fits && !unfinished;
             outcomes[n] = TerminalOutcome {
                 took_part: t.scheduled && in_time,
                 late: t.scheduled && !in_time,
-                delay: cost.delay() * clock,
+                unfinished,
+                delay: if unfinished { self.nominal.closes } else { cost.delay() * clock },
                 computation: spent.computation * computing,
                 energy: Joules((spent.energy_compute + spent.energy_radio).0 * meter),
                 loss: None,

@@ -6,7 +6,7 @@ mod laws;
 mod truth;
 
 use super::*;
-use crate::round::TerminalDecision;
+use crate::round::{TerminalDecision, TerminalOutcome};
 use crate::units::Hertz;
 use fake::{DEFAULT, Fake, Hidden, MIRROR};
 
@@ -164,6 +164,26 @@ fn run(fake: &mut Fake, twin: &mut Twin, rounds: usize) {
         let outcome = fake.execute(&plan);
         twin.calibrate(&seen, &plan, &outcome);
     }
+}
+
+#[test]
+fn who_is_cut_off_teaches_no_more_than_that_it_takes_longer() {
+    let mut fake = Fake::new(1, MIRROR, 3);
+    let twin = fake.twin(TwinOptions::default());
+    let (seen, plan) = (fake.observe(), fake.any_plan(1));
+    let exchange = twin.exchanges(&seen, &plan)[0].unwrap();
+    let likely = twin.network.predict(0, &exchange).delay();
+    let told = |unfinished: bool, delay: Seconds| {
+        let mut network = twin.network.clone();
+        let seen = TerminalOutcome { unfinished, delay, ..TerminalOutcome::default() };
+        network.calibrate(0, &exchange, &seen);
+        network.predict(0, &exchange).delay()
+    };
+    let (sooner, later) = (likely * 0.8, likely * 1.25);
+    // A delay that was measured counts either way; one that was cut off only where it surprises.
+    assert!(told(false, sooner) < likely && told(false, later) > likely);
+    assert_eq!(told(true, sooner), likely);
+    assert_eq!(told(true, later), told(false, later));
 }
 
 #[test]

@@ -48,6 +48,7 @@ fn of_a_plan(iterations: usize) -> usize {
     })
 }
 
+/// The value head aside, whose matrix products ask for buffers of their own.
 #[test]
 fn iterations_of_a_search_ask_for_no_memory() {
     let (few, many) = (of_a_plan(3), of_a_plan(9));
