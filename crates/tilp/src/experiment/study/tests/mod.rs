@@ -3,6 +3,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod aims;
+mod made_up;
+mod pages;
+mod plans;
+mod tables;
+
 use super::*;
 use crate::experiment::Time;
 use crate::record::fingerprint;
@@ -212,6 +218,9 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     assert!(table.runs_csv().contains(",failed,"));
     let of = |results: &[RunResult]| results[2..].to_vec();
     assert_eq!(of(&results), of(&merged(&[&healthy]).unwrap()));
+    // What is handed on still knows of it.
+    let again = handed_on(&broken, &scratch.path("again"));
+    assert_eq!(tables(&[again]), tables(std::slice::from_ref(&broken)));
     // Mended, it is tried again, and nothing is left of the failure.
     let mended = study(&scratch.path("broken"));
     let tally = executor().execute(&mended, Shard::WHOLE, &host).unwrap();
@@ -287,252 +296,17 @@ fn what_is_kept_of_a_run_must_be_of_this_study() {
         refusal(&(good.clone() + &good)).contains("line 2: tiny, random, seed 0: a second time")
     );
     assert!(refusal("{").contains("line 1: EOF"));
-}
-
-#[test]
-fn a_shard_is_one_of_so_many() {
-    assert_eq!(Shard::parse("1/3"), Ok(Shard { index: 1, count: 3 }));
-    for wrong in ["3/3", "1", "1/0", "a/b", "-1/2", ""] {
-        assert!(Shard::parse(wrong).unwrap_err().contains("expected i/N"), "{wrong}");
-    }
-}
-
-#[test]
-fn every_question_of_the_paper_is_a_plan_that_can_be_run() {
-    let scratch = Scratch::new("questions");
-    let base = Scenario::load("default", &[]).unwrap();
-    let asked = || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0, 1] };
-    let mut plans = vec![("compare", comparison(&asked())), ("ablate", ablations(&asked()))];
-    for (name, axis) in Axis::ALL {
-        plans.push((name, sweep(axis, &[], &asked()).unwrap()));
-    }
-    for (name, plan) in plans {
-        let n_rows = plan.subjects().len();
-        let folder = StudyFolder::create(&scratch.path(name), plan, &base).unwrap();
-        assert_eq!(folder.jobs.len(), 2 * n_rows, "{name}");
-        let mut places: Vec<PathBuf> = folder.jobs.iter().map(Job::folder).collect();
-        places.sort();
-        places.dedup();
-        assert_eq!(places.len(), folder.jobs.len(), "{name}: one folder each");
-        assert_eq!(folder.plan.reference.method, "tilp");
-    }
-}
-
-#[test]
-fn a_sweep_changes_what_it_says() {
-    let base = Scenario::load("default", &[]).unwrap();
-    let asked = || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0] };
-    let values = |axis, values: &[&str]| {
-        let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
-        sweep(axis, &values, &asked())
+    // No run can have left this.
+    let changed = |change: fn(&mut serde_json::Value)| {
+        let mut line: serde_json::Value = serde_json::from_str(&good).unwrap();
+        change(&mut line);
+        refusal(&line.to_string())
     };
-    let plan = values(Axis::Retention, &["0.1", "1"]).unwrap();
-    assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.9");
-    assert_eq!(plan.points[1].methods[2], "asfl+guard");
-    assert_eq!(plan.points[0].methods[0], "tilp");
-    let plan = values(Axis::Snr, &["-5"]).unwrap();
-    assert_eq!(plan.points[0].overrides, ["cell.noise_figure_db=14"]);
-    let plan = values(Axis::Split, &["deep", "any"]).unwrap();
-    assert_eq!(plan.points[0].overrides, ["methods.cut=6", "model.cuts=[6]"]);
-    assert_eq!(plan.points[1].overrides, ["model.cuts=[2, 3, 4, 5, 6]"]);
-    let plan = values(Axis::Hidden, &["3"]).unwrap();
-    assert_eq!(plan.points[0].overrides[1], "hardware.hidden_share=2");
-    let plan = values(Axis::Late, &["wait"]).unwrap();
-    assert_eq!(plan.points[0].overrides, ["limits.late=\"wait\""]);
-    assert!(values(Axis::Payload, &["odd"]).unwrap_err().contains("expected encoded or nominal"));
-    assert!(values(Axis::Split, &["odd"]).unwrap_err().contains("expected shallow"));
-    assert!(values(Axis::Mass, &["heavy"]).unwrap_err().contains("expected a number"));
-    assert!(Axis::named("colour").unwrap_err().contains("expected one of retention"));
-}
-
-/// A made-up result.
-fn result(method: &str, seed: u64, outcome: Outcome) -> RunResult {
-    let subject = Subject { point: "tiny".into(), method: method.into() };
-    let episodes = Episodes { all: 400, far: 136 };
-    RunResult { subject, seed, outcome, folder: PathBuf::new(), episodes }
-}
-
-#[test]
-fn a_threshold_that_was_not_always_reached_has_no_mean() {
-    let run = |success: f64, round: Option<u64>| {
-        let mut summary =
-            crate::record::Summary { success_final: Some(success), ..Default::default() };
-        summary.rta.at_60 = round;
-        Outcome::Done(Box::new(Finished { summary, ..Default::default() }))
-    };
-    let plan = comparison(&question(&["tilp", "random"], &[0, 1]));
-    let results = [
-        result("tilp", 0, run(0.8, Some(10))),
-        result("tilp", 1, run(0.6, Some(20))),
-        result("random", 0, run(0.5, Some(5))),
-        result("random", 1, run(0.4, None)),
-    ];
-    let table = Table::new(&plan, &results);
-    let metric = |name: &str| METRICS.iter().find(|metric| metric.name == name).unwrap();
-    assert_eq!(table.rows[0].estimate(metric("rta_0.6")).unwrap().mean, 15.0);
-    assert_eq!(table.rows[1].estimate(metric("rta_0.6")), None);
-    let pairing = table.pairing(1, metric("success_final")).unwrap();
-    assert!((pairing.difference.mean - 0.25).abs() < 1e-12);
-    assert_eq!((pairing.pairs, pairing.p), (2, Some(0.5)));
-    assert_eq!(table.pairing(0, metric("success_final")), None);
-    assert_eq!(table.pairing(1, metric("rta_0.6")).unwrap().pairs, 1);
-}
-
-/// A study of three methods on two seeds with made-up results; one run failed.
-fn made_up() -> (Plan, Table) {
-    let plan = comparison(&question(&["tilp", "random", "asfl+guard"], &[0, 1]));
-    let run = |success: f64| {
-        let summary = crate::record::Summary { success_final: Some(success), ..Default::default() };
-        Outcome::Done(Box::new(Finished { summary, ..Default::default() }))
-    };
-    let results = [
-        result("tilp", 0, run(0.8)),
-        result("tilp", 1, run(0.7)),
-        result("random", 0, run(0.6)),
-        result("random", 1, run(0.6)),
-        result("asfl+guard", 0, run(0.5)),
-        result("asfl+guard", 1, Outcome::Failed("a < b & \"c\"".into())),
-    ];
-    let table = Table::new(&plan, &results);
-    (plan, table)
-}
-
-/// A report of made-up results.
-fn made_up_report() -> Report {
-    let (plan, table) = made_up();
-    let scenario = "name = \"tiny\"".to_owned();
-    let name = "compare-tiny".to_owned();
-    let figures = Vec::new();
-    let set_apart = vec!["rounds = 7".to_owned()];
-    let finished = String::new();
-    Report { sections: vec![Section { name, plan, table, figures, scenario, set_apart, finished }] }
-}
-
-fn file(report: &Report, wanted: &str) -> String {
-    let files = report.files();
-    let found = files.iter().find(|(name, _)| name == wanted);
-    String::from_utf8(found.unwrap_or_else(|| panic!("{wanted}")).1.clone()).unwrap()
-}
-
-#[test]
-fn the_page_has_ours_the_papers_and_what_failed_and_needs_nothing_from_elsewhere() {
-    let page = file(&made_up_report(), "report.html");
-    // Wilson's interval of 600 of 800 episodes.
-    assert!(page.contains("tilp ends at 75.0 [71.9, 77.9] % success over 2 seeds"), "{page}");
-    assert!(page.contains("<td class=\"best\">75.0<br><small>[71.9, 77.9]</small></td>"));
-    // A row with a failed run is not ranked.
-    assert!(page.contains("<td>50.0<br>"));
-    assert!(page.contains("seed 1: a &lt; b &amp; &quot;c&quot;"));
-    assert!(page.contains("<td class=\"paper\">87.5</td>"));
-    assert!(page.contains("name = &quot;tiny&quot;"));
-    assert!(page.contains("built-in <code>tiny</code>: <code>rounds = 7</code>."));
-    for outside in ["http:", "https:", "src=", "@import", "<script"] {
-        assert!(!page.contains(outside), "{outside}");
-    }
-}
-
-#[test]
-fn a_row_that_is_level_with_tilp_is_named_in_the_first_paragraph() {
-    let mut report = made_up_report();
-    assert!(!file(&report, "report.html").contains("No less success"));
-    for (_, run) in &mut report.sections[0].table.rows[1].runs {
-        run.summary.success_final = Some(0.75);
-    }
-    assert!(file(&report, "report.html").contains("No less success in the mean: random."));
-}
-
-#[test]
-fn an_aim_is_met_where_the_whole_interval_says_so() {
-    let mut report = made_up_report();
-    let aims = |report: &Report| file(report, "aims.md");
-    let line = |text: &str, title: &str| {
-        text.lines().find(|line| line.contains(title)).unwrap_or_default().to_owned()
-    };
-    // One pair: 80 against 50 points; `random` is the strongest with 60, over two seeds.
-    let success = line(&aims(&report), "final success");
-    assert!(success.contains("asfl+guard | +30.0 points | met by the one pair"), "{success}");
-    assert!(success.contains("random | +15.0 [+10.4, +19.6] points | met"), "{success}");
-    // Half of the seconds is ahead of `random`, but no tenth of the best of the eight; one of the two
-    // seeds on the other side cannot be told apart.
-    let rows = &mut report.sections[0].table.rows;
-    rows[0].runs.iter_mut().for_each(|(_, run)| run.summary.tta_s.at_60 = Some(10.0));
-    rows[2].runs[0].1.summary.tta_s.at_60 = Some(20.0);
-    rows[1].runs[0].1.summary.tta_s.at_60 = Some(20.0);
-    rows[1].runs[1].1.summary.tta_s.at_60 = Some(9.0);
-    let seconds = line(&aims(&report), "seconds to 60 %");
-    assert!(seconds.contains("asfl+guard | 0.50 times | missed by the one pair"), "{seconds}");
-    assert!(seconds.contains("] times | met in the mean, not told apart"), "{seconds}");
-    // A threshold that the rival never reaches has nothing to be compared with.
-    assert!(line(&aims(&report), "seconds to 80 %").contains("none"));
-    let violations = line(&aims(&report), "without violation");
-    assert!(violations.contains("100.00 %"), "{violations}");
-}
-
-#[test]
-fn groups_of_methods_stand_for_the_rows_of_the_main_table() {
-    let plan = comparison(&question(&["main"], &[0]));
-    assert_eq!(plan, comparison(&question(&[], &[0])));
-    assert_eq!(plan.points[0].methods.len(), 13);
-    let plan = comparison(&question(&["tilp", "published", "compressed", "asfl"], &[0]));
-    assert_eq!(plan.points[0].methods.len(), 1 + 8 + 16);
-    assert!(plan.jobs(&scenario()).is_ok());
-}
-
-#[test]
-fn latex_is_escaped_and_marks_the_best() {
-    let (plan, table) = made_up();
-    let tex = report::latex::table(&plan, &table);
-    assert!(tex.contains("Success, \\%") && tex.contains("\\textbf{75.0 [71.9, 77.9]}"), "{tex}");
-    assert_eq!(tex.matches("\\\\\n").count(), 4);
-}
-
-#[test]
-fn a_report_of_a_finished_study_draws_its_runs() {
-    let scratch = Scratch::new("report");
-    let whole = study(&scratch.path("whole"));
-    executor().execute(&whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
-    let report = Report::of(std::slice::from_ref(&whole)).unwrap();
-    let files = report.files();
-    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    let expected = [
-        "report.html",
-        "scenario.toml",
-        "runs.jsonl",
-        "study.json",
-        "runs.csv",
-        "table.csv",
-        "table.md",
-        "table.tex",
-        "convergence.svg",
-        "convergence.png",
-        "profiles.svg",
-        "profiles.png",
-    ];
-    assert_eq!(names, expected);
-    let svg = file(&report, "convergence.svg");
-    // Two methods, in the legend and in each of six panels.
-    assert_eq!(svg.matches("<path class=\"line").count(), 2 * (1 + 6), "{svg}");
-    assert!(file(&report, "table.csv").contains(",wilson,"));
-    let again = Report::of(&[whole]).unwrap();
-    assert_eq!(files, again.files());
-}
-
-#[test]
-fn several_studies_share_a_page_and_have_a_folder_each() {
-    let scratch = Scratch::new("several");
-    let first = study(&scratch.path("first"));
-    let asked = question(&["random"], &[0]);
-    let second =
-        StudyFolder::create(&scratch.path("second"), comparison(&asked), &scenario()).unwrap();
-    let plan = sweep(Axis::Late, &[], &asked).unwrap();
-    let third = StudyFolder::create(&scratch.path("third"), plan, &scenario()).unwrap();
-    let report = Report::of(&[first, second, third]).unwrap();
-    let page = file(&report, "report.html");
-    for name in ["compare-tiny", "compare-tiny-2", "sweep-late-tiny"] {
-        assert!(page.contains(&format!("<section id=\"{name}\">")), "{name}");
-        assert!(page.contains(&format!("href=\"#{name}\"")), "{name}");
-        assert!(page.contains(&format!("href=\"{name}/runs.csv\"")), "{name}");
-        assert!(file(&report, &format!("{name}/runs.csv")).contains(",missing,"), "{name}");
-    }
-    assert!(file(&report, "sweep-late-tiny/sweep.svg").contains(">wait</text>"));
+    let found = changed(|line| line["summary"]["success_final"] = 1.5.into());
+    let expected = "line 1: tiny, random, seed 0: success_final is 1.5, expected 0 to 1";
+    assert!(found.ends_with(expected) && found.lines().count() == 1, "{found}");
+    let found = changed(|line| line["curve"][0]["energy_j"] = (-1.0).into());
+    assert!(found.contains("curve.energy_j is -1, expected 0 or more"), "{found}");
+    let found = changed(|line| line["summary"]["success_by_task"]["push"] = (-0.1).into());
+    assert!(found.contains("success_by_task is -0.1, expected 0 to 1"), "{found}");
 }
