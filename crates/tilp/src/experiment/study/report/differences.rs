@@ -37,6 +37,7 @@ fn radio(scenario: &toml::Table) -> String {
     match text(scenario, "cell", "trace") {
         None | Some("") => {
             let radius = scenario.get("cell").and_then(|cell| cell.get("outer_radius_m"));
+            let radius = radius.and_then(toml::Value::as_float);
             let far = radius.map_or("any distance".into(), |radius| format!("up to {radius} m"));
             format!("a cell after TR 38.901 with terminals {far} away")
         }

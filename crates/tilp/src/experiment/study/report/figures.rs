@@ -52,6 +52,11 @@ fn averaged(row: &Row, x: Pick, y: Pick) -> [Mark; 2] {
     [Mark::Band(band), line_of(&row.subject.method, line)]
 }
 
+/// Puts the bands behind the lines: many bands would hide them.
+fn bands_behind(panel: &mut Panel) {
+    panel.series.sort_by_key(|series| !matches!(series.mark, Mark::Band(_)));
+}
+
 /// Which rows are drawn, with their colours.
 fn drawn(table: &Table) -> Vec<(&Row, Colour)> {
     let named = |name: &&str| table.rows.iter().find(|row| row.subject.method == *name);
@@ -93,6 +98,7 @@ pub fn convergence(table: &Table) -> Figure {
             }
         }
     }
+    panels.iter_mut().for_each(bands_behind);
     Figure {
         title: "Convergence: means over seeds, 95 % intervals".into(),
         panels: panels.to_vec(),
@@ -123,6 +129,7 @@ pub fn profile(table: &Table) -> Figure {
         panel.series.push(Series { name: String::new(), colour, mark: Mark::Band(band) });
         panel.series.push(Series { mark: line_of(&name, line), name, colour });
     }
+    bands_behind(&mut panel);
     Figure {
         title: "Performance profiles, 95 % bands".into(),
         panels: vec![panel],

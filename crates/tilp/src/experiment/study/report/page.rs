@@ -47,12 +47,12 @@ fn contents(sections: &[Section]) -> String {
     for section in sections {
         if section.plan.question == "compare" || !has_comparison {
             let headline = escaped(&headline(&section.plan, &section.table));
-            let _ = writeln!(html, "<p class=\"headline\">{}: {headline}</p>", link(section));
+            let (link, rows) = (link(section), rows(section));
+            let _ = writeln!(html, "<p class=\"headline\">{link} ({rows}): {headline}</p>");
         }
     }
     let item = |section: &Section| {
-        let (rows, seeds) = (section.table.rows.len(), seeds(&section.plan.seeds));
-        let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        let (rows, seeds) = (rows(section), seeds(&section.plan.seeds));
         let apart = match section.set_apart.is_empty() {
             true => String::new(),
             false => format!("; set apart: {}", codes(&section.set_apart)),
@@ -61,6 +61,11 @@ fn contents(sections: &[Section]) -> String {
     };
     let items: String = sections.iter().map(item).collect();
     html + &format!("<nav><ul>\n{items}</ul></nav>\n")
+}
+
+fn rows(section: &Section) -> String {
+    let rows = section.table.rows.len();
+    if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
 }
 
 /// Seeds in words: a range where they are one.
