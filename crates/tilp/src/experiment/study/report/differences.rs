@@ -74,7 +74,7 @@ const FIXED: [&str; 6] = [
     "Policy: a transformer of six small blocks that trains on a processor; the paper does not say \
      how large its policy is. Volumes are those of this policy.",
     "Violation: the paper's unit is not given; ours is the relative excess over the limits, and \
-     methods with <code>+guard</code> keep the deadline, which as published they do not.",
+     methods with <code>+guard</code> plan to keep the deadline, which as published they do not.",
     "Success of a candidate is predicted by a curve from loss to success: when a round is planned, \
      no weights exist that a candidate could be tried with.",
     "Memory budgets are drawn so that they bind: some terminals cannot hold the deepest cut, or the \
