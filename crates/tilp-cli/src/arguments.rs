@@ -103,7 +103,7 @@ i of N does every N-th run from the i-th on, into the same folder or one of its 
 puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, the tables
 runs.csv, table.csv, table.md and table.tex, aims.md, the figures as SVG and PNG, and report.html.
 
-Exit codes: 0 done, 1 some run failed, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C,
+Exit codes: 0 done, 1 some run failed or a folder cannot be read or written, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C,
 SIGTERM and SIGUSR1 after the rounds in progress; checkpoints were written";
 
 /// What all studies have in common.
@@ -121,7 +121,7 @@ pub struct Study {
     /// Override a value of the scenario, with a dotted key
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// A first look: 100 rounds and seed 0, unless said otherwise
+    /// A first look: 100 rounds and seed 0, unless said otherwise, in a folder of its own
     #[arg(long)]
     pub quick: bool,
     /// Runs at a time [default: one for each core]
@@ -130,7 +130,8 @@ pub struct Study {
     /// Do only share i of N, counted from 0
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Folder of the study [default: studies/QUESTION-SCENARIO]
+    /// Folder of the study [default: studies/QUESTION-SCENARIO, with --quick
+    /// studies/QUESTION-SCENARIO-quick]
     #[arg(long)]
     pub out: Option<PathBuf>,
     /// Rounds between checkpoints

@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use tilp::experiment::study::StudyError;
+use tilp::record::RecordError;
+
 use crate::output::tell;
 
 /// A message for a person, in one line, and an exit code.
@@ -21,6 +24,15 @@ impl Failure {
     /// Something went wrong on the way: exit code 1.
     pub fn failed(message: impl Display) -> Self {
         Self { code: 1, message: message.to_string() }
+    }
+
+    /// A study that cannot be opened or begun: what the system refused may be granted another time and
+    /// is exit code 1; everything else is bad input.
+    pub fn study(error: StudyError) -> Self {
+        match error {
+            StudyError::Record(RecordError::Io { .. }) => Self::failed(error),
+            _ => Self::input(error),
+        }
     }
 
     /// Ended by a signal: exit code 128 + signal.

@@ -19,6 +19,17 @@ const ENUMERABLE: usize = 6;
 /// Resamples of more values than that.
 const RESAMPLES: usize = 20_000;
 
+/// Resamples of values in strata.
+const STRATIFIED: usize = 2_000;
+
+/// The 97.5 % quantile of Student's distribution with 1, 2, 3 and so on degrees of freedom.
+const STUDENT: [f64; 30] = [
+    12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157,
+    2.228139, 2.200985, 2.178813, 2.160369, 2.144787, 2.131450, 2.119905, 2.109816, 2.100922,
+    2.093024, 2.085963, 2.079614, 2.073873, 2.068658, 2.063899, 2.059539, 2.055529, 2.051831,
+    2.048407, 2.045230, 2.042272,
+];
+
 /// The mean and its bootstrap interval (percentiles of the means of resamples); none of nothing. For
 /// few values the resamples are enumerated, so that the interval has no error of its own.
 pub fn bootstrap_mean(values: &[f64]) -> Option<Estimate> {
@@ -33,6 +44,35 @@ pub fn bootstrap_mean(values: &[f64]) -> Option<Estimate> {
         }
     };
     Some(Estimate { mean: mean_of(values), interval })
+}
+
+/// The mean and its interval after Student, which holds 95 % of normal values however few they are;
+/// none of nothing.
+pub fn student_mean(values: &[f64]) -> Option<Estimate> {
+    let mean = mean(values.iter().copied())?;
+    let half = standard_deviation(values).map(|deviation| {
+        student_quantile(values.len() - 1) * deviation / (values.len() as f64).sqrt()
+    });
+    Some(Estimate { mean, interval: half.map(|half| [mean - half, mean + half]) })
+}
+
+/// The 97.5 % quantile of Student's distribution, beyond the table by the expansion of Cornish and
+/// Fisher about the normal quantile.
+fn student_quantile(freedom: usize) -> f64 {
+    if let Some(quantile) = freedom.checked_sub(1).and_then(|index| STUDENT.get(index)) {
+        return *quantile;
+    }
+    let (z, n) = (1.959_963_985f64, freedom as f64);
+    let first = (z.powi(3) + z) / (4.0 * n);
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n);
+    z + first + second
+}
+
+/// The standard deviation of what the values are drawn from; none below two.
+fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values.iter().copied())?;
+    let square = values.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
+    (values.len() > 1).then(|| (square / (values.len() - 1) as f64).sqrt())
 }
 
 fn mean_of(values: &[f64]) -> f64 {
@@ -99,16 +139,13 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
 }
 
 /// The mean of paired differences in units of their standard deviation, with Hedges' correction for
-/// few pairs; none if there are fewer than two or all are alike.
+/// few pairs; none if all are alike or there are fewer than three, of which the correction leaves
+/// nothing.
 pub fn effect_size(differences: &[f64]) -> Option<f64> {
     let n = differences.len() as f64;
-    if differences.len() < 2 {
-        return None;
-    }
+    let deviation = standard_deviation(differences).filter(|_| differences.len() > 2)?;
     let mean = mean_of(differences);
-    let square = differences.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
-    let deviation = (square / (n - 1.0)).sqrt();
-    let correction = if n > 2.0 { 1.0 - 3.0 / (4.0 * (n - 1.0) - 1.0) } else { 1.0 };
+    let correction = 1.0 - 3.0 / (4.0 * (n - 1.0) - 1.0);
     (deviation > 1e-12 * mean.abs()).then(|| mean / deviation * correction)
 }
 
@@ -118,6 +155,39 @@ pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let cut = sorted.len() / 4;
     (!sorted.is_empty()).then(|| mean_of(&sorted[cut..sorted.len() - cut]))
+}
+
+/// The interquartile mean of all values, with the bootstrap interval of values in strata.
+pub fn stratified_interquartile_mean(strata: &[Vec<f64>]) -> Option<Estimate> {
+    let mean = interquartile_mean(&strata.concat())?;
+    let means = resampled(strata).iter().filter_map(|values| interquartile_mean(values)).collect();
+    Some(Estimate { mean, interval: percentiles(means) })
+}
+
+/// The share of all values above each threshold, with the bootstrap interval of values in strata: a
+/// performance profile; nothing of nothing.
+pub fn stratified_shares_above(strata: &[Vec<f64>], thresholds: &[f64]) -> Vec<Estimate> {
+    let (values, resamples) = (strata.concat(), resampled(strata));
+    let at = |&threshold: &f64| {
+        let shares = resamples.iter().filter_map(|values| share_above(values, threshold));
+        let interval = percentiles(shares.collect());
+        Some(Estimate { mean: share_above(&values, threshold)?, interval })
+    };
+    thresholds.iter().filter_map(at).collect()
+}
+
+/// Values drawn anew with replacement, each stratum from its own; none unless some stratum has two
+/// values. The draws are the same every time.
+fn resampled(strata: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    if strata.iter().all(|stratum| stratum.len() < 2) {
+        return Vec::new();
+    }
+    let mut rng = Seed::new(0).stream("bootstrap-strata");
+    let mut draw = |stratum: &Vec<f64>| -> Vec<f64> {
+        let n = stratum.len();
+        (0..n).map(|_| stratum[rng.random_range(0..n)]).collect()
+    };
+    (0..STRATIFIED).map(|_| strata.iter().flat_map(&mut draw).collect()).collect()
 }
 
 /// The share of the values above a threshold: a point of a performance profile; none of nothing.
@@ -151,6 +221,57 @@ mod tests {
     }
 
     #[test]
+    fn the_table_and_the_expansion_hold_95_percent_of_students_distribution() {
+        // With x = sqrt(n) tan(angle) the density is a power of the cosine.
+        let share = |freedom: usize, quantile: f64| {
+            let power = |angle: f64| angle.cos().powi(freedom as i32 - 1);
+            let area = |end: f64| {
+                let step = end / 2e4;
+                (0..20_000).map(|i| power((f64::from(i) + 0.5) * step)).sum::<f64>() * step
+            };
+            let end = (quantile / (freedom as f64).sqrt()).atan();
+            area(end) / area(std::f64::consts::FRAC_PI_2)
+        };
+        for freedom in (1..=34).chain([60, 400]) {
+            let held = share(freedom, student_quantile(freedom));
+            assert!((held - 0.95).abs() < 1e-5, "{freedom}: {held}");
+        }
+        assert!((student_quantile(31) - 2.039513).abs() < 1e-4);
+    }
+
+    #[test]
+    fn the_interval_of_student_is_that_of_the_books() {
+        // Mean 2, deviation 1: 4.302653 / sqrt(3) on either side.
+        let found = student_mean(&[1.0, 2.0, 3.0]).unwrap();
+        let [low, high] = found.interval.unwrap();
+        assert_eq!(found.mean, 2.0);
+        assert!((low - 2.0 + 2.484138).abs() < 1e-6 && (high - 2.0 - 2.484138).abs() < 1e-6);
+        assert_eq!(student_mean(&[3.0]), Some(Estimate { mean: 3.0, interval: None }));
+        assert_eq!(student_mean(&[]), None);
+        assert_eq!(student_mean(&[2.0; 4]).unwrap().interval, Some([2.0; 2]));
+    }
+
+    #[test]
+    fn strata_are_drawn_anew_each_from_its_own_values() {
+        // Whatever is drawn, one half lies above: the strata do not mix.
+        let strata = [vec![0.1, 0.2, 0.3], vec![0.7, 0.8, 0.9]];
+        let shares = stratified_shares_above(&strata, &[0.5, 0.15]);
+        assert_eq!(shares[0], Estimate { mean: 0.5, interval: Some([0.5; 2]) });
+        assert_eq!(shares[1].mean, 5.0 / 6.0);
+        let [low, high] = shares[1].interval.unwrap();
+        assert!(low < 5.0 / 6.0 && high == 1.0, "{low} {high}");
+        let found = stratified_interquartile_mean(&strata).unwrap();
+        assert_eq!(found.mean, 0.5);
+        let [low, high] = found.interval.unwrap();
+        assert!(0.3 < low && low < 0.5 && 0.5 < high && high < 0.7, "{low} {high}");
+        assert_eq!(stratified_interquartile_mean(&strata), Some(found), "the same every time");
+        // One value in each stratum has no spread that could be shown.
+        let single = stratified_interquartile_mean(&[vec![0.2], vec![0.4]]).unwrap();
+        assert_eq!(single.interval, None);
+        assert_eq!(stratified_interquartile_mean(&[]), None);
+    }
+
+    #[test]
     fn signs_that_all_agree_have_the_least_p_value() {
         assert_eq!(sign_flip(&[1.0, 2.0, 0.5]), Some(0.25));
         assert_eq!(sign_flip(&[-1.0, -2.0, -0.5, -0.1, -3.0]), Some(2.0 / 32.0));
@@ -165,7 +286,9 @@ mod tests {
     fn the_effect_is_a_corrected_standardised_mean() {
         // Mean 2, deviation 1; correction 1 - 3 / 7 for three pairs.
         assert!((effect_size(&[1.0, 2.0, 3.0]).unwrap() - 2.0 * 4.0 / 7.0).abs() < 1e-12);
-        assert_eq!(effect_size(&[1.0, 1.0]), None);
+        assert_eq!(effect_size(&[1.0, 1.0, 1.0]), None);
+        // Of two pairs the correction is zero.
+        assert_eq!(effect_size(&[1.0, 2.0]), None);
         assert_eq!(effect_size(&[1.0]), None);
     }
 

@@ -11,7 +11,7 @@ use crate::output;
 
 /// Makes tables, figures and a page of studies out of the folders that hold them.
 pub fn report(arguments: Arguments) -> Result<(), Failure> {
-    let open = |path: &PathBuf| StudyFolder::open(path).map_err(Failure::input);
+    let open = |path: &PathBuf| StudyFolder::open(path).map_err(Failure::study);
     let folders: Vec<StudyFolder> = arguments.folders.iter().map(open).collect::<Result<_, _>>()?;
     if arguments.out.is_none() && by_study(&folders).len() > 1 {
         let line = "--out is missing, expected a folder for the report of several studies";
@@ -23,7 +23,7 @@ pub fn report(arguments: Arguments) -> Result<(), Failure> {
 
 /// Writes the files of a report and gives its tables and where it lies.
 pub fn write(folders: &[StudyFolder], out: &Path) -> Result<String, Failure> {
-    let report = Report::of(folders).map_err(Failure::input)?;
+    let report = Report::of(folders).map_err(Failure::study)?;
     write_beside(out, &report.files()).map_err(Failure::failed)?;
     let tables = report.sections.iter().map(|section| {
         let title = match report.sections.len() {

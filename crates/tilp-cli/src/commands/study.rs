@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tilp::experiment::study::{
-    Axis, Executor, Plan, Question, Shard, StudyFolder, Tally, ablations, comparison,
+    Axis, Executor, Outcome, Plan, Question, Shard, StudyFolder, Subject, Tally, ablations,
+    comparison,
 };
 use tilp::scenario::Scenario;
 
@@ -87,16 +88,36 @@ fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Resul
     let Shard { index, count } = shard;
     let Tally { done, failed, .. } = tally;
     Ok(format!(
-        "shard {index}/{count}: {done} runs done, {failed} failed; tables with: tilp report {place}"
+        "{}shard {index}/{count}: {done} runs done, {failed} failed; tables with: tilp report {place}",
+        failures(folder, shard)?
     ))
+}
+
+/// A line for each run of a shard that failed, with its reason. The tables of a whole study have them.
+fn failures(folder: &StudyFolder, shard: Shard) -> Result<String, Failure> {
+    let mut lines = String::new();
+    for job in folder.jobs.iter().skip(shard.index).step_by(shard.count) {
+        if let Outcome::Failed(reason) = folder.outcome(job).map_err(Failure::study)? {
+            let Subject { point, method } = &job.subject;
+            let seed = job.seed;
+            lines += &format!("failed: {method} at {point}, seed {seed}: {reason}\n");
+        }
+    }
+    Ok(lines)
+}
+
+/// Where a study lies unless it is said. A first look has a folder of its own: it is another study, and
+/// must not stand in the way of the whole one.
+fn usual_folder(study: &Study, name: &str, scenario: &Scenario) -> PathBuf {
+    let quick = if study.quick { "-quick" } else { "" };
+    PathBuf::from(format!("studies/{name}-{}{quick}", folder_name(scenario.name())))
 }
 
 fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {
     let shard = study.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
     let shard = shard.map_err(Failure::input)?;
-    let usual = || PathBuf::from(format!("studies/{name}-{}", folder_name(scenario.name())));
-    let out = study.out.clone().unwrap_or_else(usual);
-    let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::input)?;
+    let out = study.out.clone().unwrap_or_else(|| usual_folder(study, name, scenario));
+    let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::study)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
     let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = study.jobs.unwrap_or(n_cores).max(1);

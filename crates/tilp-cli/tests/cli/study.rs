@@ -9,7 +9,7 @@ use std::time::Duration;
 use tilp::record::fingerprint;
 
 use crate::bad_input::refused;
-use crate::{Scratch, succeed, tilp};
+use crate::{Scratch, run, succeed, text, tilp};
 
 const STUDY: [&str; 9] = [
     "compare",
@@ -88,7 +88,7 @@ fn a_study_that_is_killed_again_and_again_loses_nothing() {
 #[test]
 fn bad_studies_are_one_line_and_exit_code_2() {
     let scratch = Scratch::new("study-bad");
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["compare", "tiny", "--methods", "magic"], "magic"),
         (&["compare", "tiny", "--seeds", "3..1"], "seeds are `3..1`"),
         (&["compare", "tiny", "--seeds", "1,1"], "seeds are `1,1`"),
@@ -98,6 +98,7 @@ fn bad_studies_are_one_line_and_exit_code_2() {
         (&["sweep", "mass", "tiny", "--values", "-1"], "mass is `-1`"),
         (&["report", "nothing"], "no `study.json`"),
         (&["sweep", "late", "tiny", "--values", "never"], "late is `never`"),
+        (&["sweep", "retention", "tiny", "--values", "0.5,0.5"], "two labels for the folder `0.5`"),
     ];
     for (arguments, expected) in cases {
         let line = refused(&scratch, arguments);
@@ -122,4 +123,64 @@ fn a_folder_of_another_study_is_left_alone() {
     assert!(page.contains("href=\"compare-tiny-2/runs.csv\""));
     assert!(scratch.path().join("both/compare-tiny-2/runs.csv").exists());
     assert_eq!(tables(&scratch.path().join("s")), before);
+}
+
+#[test]
+fn a_shard_says_why_its_runs_failed_even_when_it_is_quiet() {
+    let scratch = Scratch::new("study-failed");
+    let study = ["compare", "tiny", "--rounds", "2", "--methods", "random", "--seeds", "0..2"];
+    let shard = [&study[..], &["--quiet", "--shard", "0/2", "--out", "s"]].concat();
+    succeed(scratch.path(), &shard);
+    // As if it had been killed and its checkpoint damaged.
+    let run_folder = scratch.path().join("s/runs/tiny/random-0");
+    fs::remove_file(run_folder.join("summary.json")).unwrap();
+    fs::write(run_folder.join("checkpoint/state.safetensors"), "damaged").unwrap();
+    let output = run(scratch.path(), &shard);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(said.starts_with("failed: random at tiny, seed 0: checkpoint "), "{said}");
+    assert!(said.contains("0 runs done, 1 failed"), "{said}");
+    assert!(text(&output.stderr).contains("1 runs failed, the reasons are above"));
+    // A report written elsewhere has the reason too, and so has a report of that.
+    succeed(scratch.path(), &["report", "s", "--out", "t"]);
+    let again = succeed(scratch.path(), &["report", "t"]);
+    assert!(again.contains("failed: random at tiny, seed 0: checkpoint "), "{again}");
+}
+
+#[test]
+fn what_the_system_refuses_is_no_bad_input() {
+    let scratch = Scratch::new("study-refused");
+    let long = "a".repeat(300);
+    let output = run(scratch.path(), &["compare", "tiny", "--quiet", "--out", &long]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn a_first_look_does_not_stand_in_the_way_of_the_whole_study() {
+    let scratch = Scratch::new("study-quick");
+    let study = ["compare", "tiny", "--rounds", "1", "--methods", "random", "--quiet"];
+    succeed(scratch.path(), &[&study[..], &["--quick"]].concat());
+    succeed(scratch.path(), &[&study[..], &["--seeds", "0..2"]].concat());
+    for folder in ["studies/compare-tiny-quick", "studies/compare-tiny"] {
+        assert!(scratch.path().join(folder).join("report.html").exists(), "{folder}");
+    }
+}
+
+#[test]
+fn a_plan_from_elsewhere_cannot_write_outside_its_folder() {
+    let scratch = Scratch::new("study-outside");
+    let study = ["compare", "tiny", "--rounds", "1", "--methods", "random", "--quiet"];
+    succeed(scratch.path(), &[&study[..], &["--seeds", "0", "--out", "s"]].concat());
+    let plan = scratch.path().join("s/study.json");
+    let good = fs::read_to_string(&plan).unwrap();
+    for (from, to) in [("compare", "../../x"), ("tiny", "../../x"), ("random", "../x")] {
+        fs::write(&plan, good.replace(from, to)).unwrap();
+        refused(&scratch, &["report", "s", "--out", "r"]);
+    }
+    // No point at all is refused like anything else.
+    let mut empty: serde_json::Value = serde_json::from_str(&good).unwrap();
+    empty["points"] = serde_json::json!([]);
+    fs::write(&plan, empty.to_string()).unwrap();
+    assert!(refused(&scratch, &["report", "s"]).contains("points are none"));
 }

@@ -128,6 +128,7 @@ impl Layout {
         }
         let within: &[f64] = match decades {
             d if d < 0.6 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+            d if d < 1.1 => &[1.0, 2.0, 3.0, 4.0, 5.0, 7.0],
             d if d < 2.2 => &[1.0, 2.0, 5.0],
             _ => &[1.0],
         };
@@ -190,6 +191,8 @@ mod tests {
         assert_eq!(labels(Scale::Linear, -0.1, 0.31), ["-0.1", "0.0", "0.1", "0.2", "0.3"]);
         assert_eq!(labels(Scale::Log, 0.01, 100.0), ["0.01", "0.1", "1", "10", "100"]);
         assert_eq!(labels(Scale::Log, 0.9, 21.0), ["1", "2", "5", "10", "20"]);
+        let decade = ["300", "400", "500", "700", "1000", "2000", "3000"];
+        assert_eq!(labels(Scale::Log, 260.0, 3100.0), decade);
         assert_eq!(labels(Scale::Log, 1e-6, 1e6).len(), 7);
         assert_eq!(labels(Scale::Log, 5.1, 5.9), ["5.2", "5.4", "5.6", "5.8"]);
     }

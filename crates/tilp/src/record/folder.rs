@@ -1,6 +1,8 @@
 //! The run folder. Every file is written aside and renamed; a new folder appears all at once.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -252,6 +254,14 @@ fn aside(path: &Path) -> Result<PathBuf, RecordError> {
         return Err(RecordError::io("create", path)(source));
     };
     Ok(path.with_file_name(format!(".{}.part", name.to_string_lossy())))
+}
+
+/// A hidden name for a file on its way, which nobody else has: not another thread, nor another machine
+/// on the same disk. The number of the process would not do, it is 1 in every container.
+pub fn unique_name(name: &str) -> String {
+    // The standard library's keys of maps are the one source of chance that the system hands out.
+    let number = RandomState::new().build_hasher().finish();
+    format!(".{name}.{number:016x}.part")
 }
 
 /// Makes a rename last. Not every system lets a folder be opened; there it is left to the system.

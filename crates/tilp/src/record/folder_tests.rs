@@ -190,3 +190,11 @@ fn what_is_made_of_a_run_is_written_beside_it_and_replaced_whole() {
     assert_eq!(fs::read_to_string(folder.join("f.svg")).unwrap(), "two");
     assert!(write_beside(&folder.join("f.svg"), &file("three")).is_err());
 }
+
+#[test]
+fn a_name_on_the_way_is_hidden_and_nobody_elses() {
+    let names: std::collections::BTreeSet<String> =
+        (0..100).map(|_| unique_name("study.json")).collect();
+    assert_eq!(names.len(), 100);
+    assert!(names.iter().all(|name| name.starts_with(".study.json.") && name.ends_with(".part")));
+}

@@ -26,7 +26,7 @@ pub use csv_file::{calibrations_from_csv, calibrations_to_csv, rounds_from_csv, 
 pub use error::RecordError;
 pub use files::Files;
 pub use fingerprint::fingerprint;
-pub use folder::{RunFolder, write_beside};
+pub use folder::{RunFolder, unique_name, write_beside};
 pub use history::History;
 pub use metrics::{
     joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use sha2::{Digest, Sha256};
 
+use crate::record::unique_name;
 use crate::tasks::{Demonstrations, Suite};
 
 /// A folder of demonstrations, one file per key.
@@ -80,7 +81,7 @@ impl Cache {
         let views = views.map_err(|error| failed(error.to_string()))?;
         let bytes =
             safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
-        let aside = path.with_extension(format!("{}.part", std::process::id()));
+        let aside = self.folder.join(unique_name("demonstrations"));
         fs::create_dir_all(&self.folder)
             .and_then(|()| fs::write(&aside, bytes))
             .and_then(|()| fs::rename(&aside, &path))

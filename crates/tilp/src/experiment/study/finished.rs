@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Job, Subject};
+use super::{Job, METRICS, Subject};
 use crate::record::{RecordError, RoundRow, RunFolder, Summary};
 
 /// The file of a study with a line for each finished run.
@@ -67,6 +67,26 @@ impl Finished {
         Ok(Self { version: text("version"), commit: text("commit"), summary, curve })
     }
 
+    /// Refuses what no run can have left: a success beyond 0 to 1, anything negative or no number.
+    fn check(&self) -> Result<(), String> {
+        for metric in &METRICS {
+            let is_share = metric.name.starts_with("success")
+                || ["violation_zero_share", "participation_min"].contains(&metric.name);
+            let most = if is_share { 1.0 } else { f64::INFINITY };
+            (metric.value)(&self.summary)
+                .map_or(Ok(()), |value| within(metric.name, value, most))?;
+        }
+        let tasks = self.summary.success_by_task.values().flatten();
+        tasks.copied().try_for_each(|value| within("success_by_task", value, 1.0))?;
+        for sample in &self.curve {
+            within("curve.success", sample.success, 1.0)?;
+            within("curve.latency_s", sample.latency_s, f64::INFINITY)?;
+            within("curve.clock_s", sample.clock_s, f64::INFINITY)?;
+            within("curve.energy_j", sample.energy_j, f64::INFINITY)?;
+        }
+        Ok(())
+    }
+
     /// It as a line of the file.
     pub(super) fn line(&self, job: &Job) -> String {
         let line = Line {
@@ -77,6 +97,14 @@ impl Finished {
             finished: self.clone(),
         };
         serde_json::to_string(&line).expect("a finished run is plain data") + "\n"
+    }
+}
+
+fn within(name: &str, value: f64, most: f64) -> Result<(), String> {
+    match value {
+        _ if value.is_finite() && (0.0..=most).contains(&value) => Ok(()),
+        _ if most.is_finite() => Err(format!("{name} is {value}, expected 0 to {most}")),
+        _ => Err(format!("{name} is {value}, expected 0 or more")),
     }
 }
 
@@ -132,6 +160,7 @@ fn keep(line: &str, jobs: &[Job], kept: &mut [Option<Finished>]) -> Result<(), S
     if hash != scenario_hash {
         return Err(format!("{run}: scenario_hash is {scenario_hash}, expected {hash}"));
     }
+    finished.check().map_err(|reason| format!("{run}: {reason}"))?;
     match kept[at].replace(finished) {
         None => Ok(()),
         Some(_) => Err(format!("{run}: a second time")),

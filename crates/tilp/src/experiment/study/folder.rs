@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::finished::kept;
 use super::{Episodes, Finished, Job, Plan, Subject};
 use crate::experiment::RunError;
-use crate::record::{RecordError, RunFolder, write_beside};
+use crate::record::{RecordError, RunFolder, unique_name, write_beside};
 use crate::scenario::{Scenario, ScenarioError};
 
 pub(super) const PLAN: &str = "study.json";
@@ -67,6 +67,9 @@ pub enum StudyError {
     /// A point of the study.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// What is asked cannot be.
+    #[error("{0}")]
+    Plan(String),
     /// There is something else.
     #[error("{path}: holds another study, expected an empty folder or the same study")]
     Other {
@@ -85,29 +88,17 @@ impl StudyFolder {
     /// Begins a study, or goes on with the same one.
     pub fn create(path: &Path, plan: Plan, scenario: &Scenario) -> Result<Self, StudyError> {
         plan.jobs(scenario)?; // all that is asked for exists
+        plan.check(scenario).map_err(StudyError::Plan)?;
         let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), plan.to_json())];
+        let other = || StudyError::Other { path: path.to_owned() };
         if path.join(PLAN).exists() {
-            let same = |(name, text): &(String, String)| {
-                fs::read_to_string(path.join(name)).is_ok_and(|found| found == *text)
-            };
-            if !files.iter().all(same) {
-                return Err(StudyError::Other { path: path.to_owned() });
+            if !holds(path, &files)? {
+                return Err(other());
             }
-        } else {
-            // What another shard is just writing is hidden or is the scenario.
-            let is_ours = |entry: &fs::DirEntry| {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                name == SCENARIO || name.starts_with('.')
-            };
-            let is_free = match fs::read_dir(path) {
-                Ok(entries) => entries.flatten().all(|entry| is_ours(&entry)),
-                Err(error) => error.kind() == ErrorKind::NotFound,
-            };
-            if !is_free {
-                return Err(StudyError::Other { path: path.to_owned() });
-            }
+        } else if is_free(path)? {
             appear(path, &files)?;
+        } else {
+            return Err(other());
         }
         Self::open(path)
     }
@@ -119,10 +110,12 @@ impl StudyFolder {
             ErrorKind::NotFound => StudyError::Absent { path: path.to_owned() },
             _ => RecordError::io("read", &file)(error).into(),
         })?;
-        let malformed =
-            |reason: String| StudyError::Record(RecordError::Malformed { path: file, reason });
+        let malformed = |reason: String| {
+            StudyError::Record(RecordError::Malformed { path: file.clone(), reason })
+        };
         let plan: Plan = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         let scenario = Scenario::load(&path.join(SCENARIO).display().to_string(), &[])?;
+        plan.check(&scenario).map_err(malformed)?;
         let jobs = plan.jobs(&scenario)?;
         let kept = kept(path, &jobs)?;
         Ok(Self { path: path.to_owned(), plan, scenario, jobs, kept })
@@ -171,9 +164,8 @@ impl StudyFolder {
     /// Notes beside the place of a run why it failed.
     pub(super) fn note_failure(&self, job: &Job, reason: &str) -> Result<(), RecordError> {
         let path = note(&self.path.join(job.folder()));
-        let text = serde_json::to_string_pretty(&json!({ "reason": reason })).unwrap_or_default();
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        write_beside(folder, &[(name.to_string_lossy().into_owned(), text + "\n")])
+        write_beside(folder, &[(name.to_string_lossy().into_owned(), note_text(reason))])
     }
 
     /// Takes such a note away.
@@ -191,19 +183,58 @@ impl StudyFolder {
     }
 }
 
+/// Whether a folder holds these files as they are.
+fn holds(path: &Path, files: &[(String, String)]) -> Result<bool, RecordError> {
+    for (name, text) in files {
+        let file = path.join(name);
+        match fs::read(&file) {
+            Ok(found) if found == text.as_bytes() => {}
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(RecordError::io("read", &file)(error));
+            }
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a study may begin in a folder. What another shard is just writing there is hidden or is
+/// the scenario.
+fn is_free(path: &Path) -> Result<bool, RecordError> {
+    let is_ours = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name == SCENARIO || name.starts_with('.')
+    };
+    match fs::read_dir(path) {
+        Ok(entries) => Ok(entries.flatten().all(|entry| is_ours(&entry))),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => Ok(true),
+            ErrorKind::NotADirectory => Ok(false),
+            _ => Err(RecordError::io("read", path)(error)),
+        },
+    }
+}
+
 /// Writes files that other shards may be writing at the same moment, with the same content: each
 /// aside under a name of its own, then in place.
 fn appear(path: &Path, files: &[(String, String)]) -> Result<(), RecordError> {
     fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
     for (name, text) in files {
-        let (file, part) = (path.join(name), path.join(format!(".{name}.{}", std::process::id())));
+        let (file, part) = (path.join(name), path.join(unique_name(name)));
         fs::write(&part, text).map_err(RecordError::io("write", &part))?;
         fs::rename(&part, &file).map_err(RecordError::io("create", &file))?;
     }
     Ok(())
 }
 
-fn note(run: &Path) -> PathBuf {
+/// What a note on a failed run says.
+pub(super) fn note_text(reason: &str) -> String {
+    serde_json::to_string_pretty(&json!({ "reason": reason })).unwrap_or_default() + "\n"
+}
+
+/// Where the note on a failed run lies: beside the place of its folder.
+pub(super) fn note(run: &Path) -> PathBuf {
     let name = run.file_name().map(|name| name.to_string_lossy().into_owned());
     run.with_file_name(format!("{}.failed.json", name.unwrap_or_default()))
 }

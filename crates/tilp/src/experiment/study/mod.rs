@@ -3,6 +3,7 @@
 //! A study is a fixed list of [`Job`]s, so that shards, restarts and machines agree on who does what
 //! and where it lies. Finished runs are never done again; those that were interrupted go on.
 
+mod check;
 mod execute;
 mod finished;
 mod folder;
@@ -98,8 +99,7 @@ impl Shard {
 impl Job {
     /// Its folder below that of the study.
     pub fn folder(&self) -> PathBuf {
-        let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
-        let point: String = self.subject.point.chars().map(plain).collect();
+        let point = check::folder_name(&self.subject.point);
         PathBuf::from("runs").join(point).join(format!("{}-{}", self.subject.method, self.seed))
     }
 

@@ -1,9 +1,11 @@
 //! The tables of a study.
 
+use std::collections::BTreeMap;
+
 use super::{Finished, Outcome, Plan, RunResult, Subject};
 use crate::record::{Summary, wilson_95};
 use crate::round::SuccessCount;
-use crate::statistics::{Estimate, bootstrap_mean, effect_size, sign_flip};
+use crate::statistics::{Estimate, bootstrap_mean, effect_size, sign_flip, student_mean};
 
 /// What of a summary stands in tables, under the name it has in files.
 pub struct Metric {
@@ -94,12 +96,12 @@ pub struct Row {
     pub episodes: Episodes,
 }
 
-/// A row against the reference, over the seeds that both have: reference less row.
+/// A row against the one it is compared with, over the seeds that both have: that one less the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairing {
     /// Seeds.
     pub pairs: usize,
-    /// The mean difference.
+    /// The mean difference, with Student's interval.
     pub difference: Estimate,
     /// The effect in standard deviations of the difference.
     pub effect: Option<f64>,
@@ -114,6 +116,9 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Which row the others are compared with.
     pub reference: usize,
+    /// Whether the points are problems of their own, as those of a sweep are: rows are then compared
+    /// and ranked within their point, with the reference's method there.
+    pub by_point: bool,
 }
 
 impl Row {
@@ -137,6 +142,30 @@ impl Row {
         let successes = (estimate.mean * episodes as f64).round() as u64;
         let interval = wilson_95(SuccessCount { successes, episodes });
         Some(Estimate { mean: estimate.mean, interval })
+    }
+
+    /// Final success of each task with every seed, a list for each task.
+    pub(super) fn success_by_task(&self) -> Vec<Vec<f64>> {
+        let mut tasks: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for (task, success) in self.runs.iter().flat_map(|(_, run)| &run.summary.success_by_task) {
+            tasks.entry(task).or_default().extend(success);
+        }
+        tasks.into_values().collect()
+    }
+
+    /// Whether every seed that was asked for has its run.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.runs.is_empty() && self.failed.is_empty() && self.missing.is_empty()
+    }
+
+    /// How many seeds have their run, of how many if not all.
+    pub(super) fn seeds(&self) -> String {
+        let (done, failed) = (self.runs.len(), self.failed.len());
+        match done + failed + self.missing.len() {
+            all if all == done => done.to_string(),
+            all if failed > 0 => format!("{done} of {all}, {failed} failed"),
+            all => format!("{done} of {all}"),
+        }
     }
 
     /// The mean as text, or in how many runs there was a value.
@@ -184,16 +213,28 @@ impl Table {
         };
         let rows: Vec<Row> = plan.subjects().into_iter().map(row).collect();
         let reference = rows.iter().position(|row| row.subject == plan.reference).unwrap_or(0);
-        Self { rows, reference }
+        Self { rows, reference, by_point: plan.question.starts_with("sweep") }
     }
 
-    /// A row against the reference; none for the reference itself and without a common seed.
+    /// The row that a row is compared with; none for that one itself, and for a point of a sweep
+    /// without the reference's method.
+    pub fn compared_with(&self, row: usize) -> Option<usize> {
+        let reference = &self.rows[self.reference].subject.method;
+        let is_at = |other: &&Row| {
+            let (method, point) = (&other.subject.method, &other.subject.point);
+            *point == self.rows[row].subject.point && without_q(method) == without_q(reference)
+        };
+        let found = match self.by_point {
+            true => self.rows.iter().position(|other| is_at(&other)),
+            false => Some(self.reference),
+        };
+        found.filter(|found| *found != row)
+    }
+
+    /// A row against the one it is compared with; none without a common seed.
     pub fn pairing(&self, row: usize, metric: &Metric) -> Option<Pairing> {
-        if row == self.reference {
-            return None;
-        }
-        let (ours, theirs) =
-            (self.rows[self.reference].values(metric), self.rows[row].values(metric));
+        let reference = self.compared_with(row)?;
+        let (ours, theirs) = (self.rows[reference].values(metric), self.rows[row].values(metric));
         let theirs = |seed: u64| theirs.iter().find(|(other, _)| *other == seed);
         let differences: Vec<f64> = ours
             .iter()
@@ -201,7 +242,7 @@ impl Table {
             .collect();
         Some(Pairing {
             pairs: differences.len(),
-            difference: bootstrap_mean(&differences)?,
+            difference: student_mean(&differences)?,
             effect: effect_size(&differences),
             p: sign_flip(&differences),
         })
@@ -236,7 +277,8 @@ impl Table {
         csv_text(&lines)
     }
 
-    /// One line for every row and metric: mean, interval, and the comparison with the reference.
+    /// One line for every row and metric: mean, interval, and the comparison with the reference, of a
+    /// sweep with its method at the same point.
     pub fn table_csv(&self) -> String {
         let head = [
             "point",
@@ -286,7 +328,7 @@ impl Table {
         lines.push(format!("| {} |", head.join(" | ")));
         lines.push(format!("|{}", "---|".repeat(head.len())));
         for row in &self.rows {
-            let mut cells = vec![row.subject.method.clone(), row.runs.len().to_string()];
+            let mut cells = vec![row.subject.method.clone(), row.seeds()];
             if several {
                 cells.insert(0, row.subject.point.clone());
             }
@@ -315,6 +357,11 @@ impl Table {
         }
         lines
     }
+}
+
+/// A method whatever compression it was given: along a sweep of retention it goes by one name.
+pub(super) fn without_q(method: &str) -> &str {
+    method.split_once("+q").map_or(method, |(plain, _)| plain)
 }
 
 fn numbers(estimate: Option<Estimate>) -> [String; 3] {

@@ -1,8 +1,10 @@
 //! TiLP against what it set out to reach: the best of the eight with guard, metric by metric, and the
 //! row with the highest success of all.
 
-use crate::experiment::study::{Metric, Plan, Row, Table};
-use crate::statistics::{Estimate, bootstrap_mean};
+use std::cmp::Ordering;
+
+use crate::experiment::study::{Finished, Metric, Plan, Row, Table};
+use crate::statistics::{Estimate, mean, student_mean};
 
 /// How TiLP is held against a rival.
 #[derive(Clone, Copy)]
@@ -22,6 +24,16 @@ struct Aim {
     best: f64,
     /// Against the strongest row of all.
     strongest: f64,
+}
+
+impl Aim {
+    /// Whether a difference in points, or the logarithm of a ratio, is what is asked.
+    fn is_met(&self, value: f64, asked: f64) -> bool {
+        match self.measure {
+            Measure::Points => value >= asked,
+            Measure::Ratio => value <= asked.ln(),
+        }
+    }
 }
 
 const fn points(title: &'static str, metric: &'static str, best: f64) -> Aim {
@@ -48,20 +60,40 @@ const AIMS: [Aim; 10] = [
 /// Share of rounds without a violation that is asked for.
 const ZERO_VIOLATION: f64 = 0.999;
 
-/// The verdicts as text in Markdown; none where TiLP was not compared with one of the eight.
+/// What became of one seed that both rows have a run of, if either got there at all.
+#[derive(Clone, Copy, PartialEq)]
+enum Meeting {
+    /// Both have a value: the difference in points or the logarithm of the ratio.
+    Both(f64),
+    /// Only TiLP reached the threshold.
+    Ours,
+    /// Only the rival did.
+    Theirs,
+}
+
+/// The titles of the columns.
+pub const HEAD: [&str; 7] = [
+    "aim",
+    "best of the eight with guard",
+    "TiLP against it",
+    "verdict",
+    "row of the highest success",
+    "TiLP against it",
+    "verdict",
+];
+
+/// The verdicts as text in Markdown; none where TiLP was compared with nothing.
 pub fn markdown(plan: &Plan, table: &Table) -> Option<String> {
     let lines = lines(plan, table)?;
-    let mut text = String::from(
-        "| aim | best of the eight with guard | TiLP against it | verdict | row of the highest \
-         success | TiLP against it | verdict |\n|---|---|---|---|---|---|---|\n",
-    );
+    let mut text = format!("| {} |\n|{}\n", HEAD.join(" | "), "---|".repeat(HEAD.len()));
     for line in lines {
         text += &format!("| {} |\n", line.join(" | "));
     }
     Some(text)
 }
 
-/// A line for every aim: title; rival, comparison and verdict twice.
+/// A line for every aim: title; rival, comparison and verdict twice. None without a row that TiLP can
+/// be held against; where none of the eight ran with guard alone, the first half says so.
 pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
     let ours = table.rows.get(table.reference).filter(|row| row.subject.method == "tilp")?;
     if plan.question != "compare" || ours.runs.is_empty() {
@@ -72,7 +104,7 @@ pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
     let strongest = strongest(table)?;
     let mut lines = Vec::new();
     for aim in &AIMS {
-        let [rival, against, verdict] = match best(&guarded, aim) {
+        let [rival, against, verdict] = match best(ours, &guarded, aim) {
             Some(rival) => held(ours, rival, aim, aim.best),
             None => ["none".into(), reached(ours, aim), "-".into()],
         };
@@ -80,7 +112,7 @@ pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
         lines.push([aim.title.into(), rival, against, verdict, strong, beside, other]);
     }
     lines.push(violation(ours));
-    (!guarded.is_empty()).then_some(lines)
+    Some(lines)
 }
 
 /// The row with the highest success, TiLP and the oracle apart.
@@ -95,17 +127,57 @@ fn strongest(table: &Table) -> Option<&Row> {
     rivals.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, row)| row)
 }
 
-/// The best of some rows: what most of the seeds reach counts first, the mean of those then.
-fn best<'a>(rows: &[&'a Row], aim: &Aim) -> Option<&'a Row> {
-    let metric = Metric::named(aim.metric);
-    let sign = if metric.more_is_better == Some(true) { 1.0 } else { -1.0 };
-    let place = |row: &Row| {
-        let values = row.values(metric);
-        let sum: f64 = values.iter().map(|(_, value)| value).sum();
-        (!values.is_empty()).then(|| (values.len(), sign * sum / values.len() as f64))
+/// The best of some rows: who got there with the largest share of the seeds that TiLP has too, then
+/// who TiLP does worst against on those that both reached, then who has the most success. A row with
+/// fewer seeds is not passed over for that.
+fn best<'a>(ours: &Row, rows: &[&'a Row], aim: &Aim) -> Option<&'a Row> {
+    let key = |row: &Row| {
+        let theirs: Vec<_> = paired(ours, row, aim).into_iter().map(|(_, other)| other).collect();
+        let share = mean(theirs.iter().map(|other| f64::from(u8::from(other.is_some()))))?;
+        let sign = if matches!(aim.measure, Measure::Points) { -1.0 } else { 1.0 };
+        let worst = mean(both(&meetings(ours, row, aim))).map_or(f64::NEG_INFINITY, |v| sign * v);
+        let success = mean(both(&meetings(ours, row, &AIMS[0]))).unwrap_or(f64::INFINITY);
+        Some([share, worst, -success])
     };
-    let placed = rows.iter().filter_map(|row| Some((place(row)?, *row)));
-    placed.max_by(|(a, _), (b, _)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|(_, row)| row)
+    let better = |a: &[f64; 3], b: &[f64; 3]| {
+        let orders = a.iter().zip(b).map(|(a, b)| a.total_cmp(b));
+        orders.fold(Ordering::Equal, Ordering::then)
+    };
+    // Of rows that are level the first.
+    let placed = rows.iter().rev().filter_map(|row| Some((key(row)?, *row)));
+    placed.max_by(|(a, _), (b, _)| better(a, b)).map(|(_, row)| row)
+}
+
+/// What both rows came to, seed by seed of those that both have a run of.
+fn paired(ours: &Row, rival: &Row, aim: &Aim) -> Vec<(Option<f64>, Option<f64>)> {
+    let value = Metric::named(aim.metric).value;
+    let of = |seed: u64| rival.runs.iter().find(|(other, _)| *other == seed);
+    let pair = |(seed, run): &(u64, Finished)| {
+        let (_, other) = of(*seed)?;
+        Some((value(&run.summary), value(&other.summary)))
+    };
+    ours.runs.iter().filter_map(pair).collect()
+}
+
+fn meetings(ours: &Row, rival: &Row, aim: &Aim) -> Vec<Meeting> {
+    let meeting = |pair: (Option<f64>, Option<f64>)| match (pair, aim.measure) {
+        ((Some(own), Some(other)), Measure::Points) => Some(Meeting::Both(100.0 * (own - other))),
+        ((Some(own), Some(other)), Measure::Ratio) => Some(Meeting::Both((own / other).ln())),
+        ((Some(_), None), Measure::Ratio) => Some(Meeting::Ours),
+        ((None, Some(_)), Measure::Ratio) => Some(Meeting::Theirs),
+        _ => None,
+    };
+    let is_number = |meeting: &Meeting| !matches!(meeting, Meeting::Both(v) if !v.is_finite());
+    paired(ours, rival, aim).into_iter().filter_map(meeting).filter(is_number).collect()
+}
+
+/// The values of the seeds on which both got there.
+fn both(meetings: &[Meeting]) -> Vec<f64> {
+    let value = |meeting: &Meeting| match meeting {
+        Meeting::Both(value) => Some(*value),
+        _ => None,
+    };
+    meetings.iter().filter_map(value).collect()
 }
 
 /// In how many runs a threshold was reached, where not in all.
@@ -116,31 +188,50 @@ fn reached(row: &Row, aim: &Aim) -> String {
 
 /// Rival, comparison and verdict.
 fn held(ours: &Row, rival: &Row, aim: &Aim, asked: f64) -> [String; 3] {
-    let metric = Metric::named(aim.metric);
-    let theirs = rival.values(metric);
-    let of = |seed: u64| theirs.iter().find(|(other, _)| *other == seed).map(|(_, value)| *value);
-    let pairs = ours.values(metric).into_iter().filter_map(|(seed, own)| Some((own, of(seed)?)));
-    let values: Vec<f64> = pairs
-        .map(|(own, other)| match aim.measure {
-            Measure::Points => 100.0 * (own - other),
-            Measure::Ratio => (own / other).ln(),
-        })
-        .collect();
-    let Some(estimate) = bootstrap_mean(&values) else {
-        return [rival.subject.method.clone(), "no seed in common".into(), "missed".into()];
+    let (meetings, seeds) = (meetings(ours, rival, aim), paired(ours, rival, aim).len());
+    let estimate = student_mean(&both(&meetings));
+    let of = |kind: Meeting| meetings.iter().filter(|one| **one == kind).count();
+    let (only_ours, only_theirs) = (of(Meeting::Ours), of(Meeting::Theirs));
+    let counts = [
+        (only_ours, "only TiLP got there on"),
+        (only_theirs, "only the rival on"),
+        (seeds - meetings.len(), "neither on"),
+    ];
+    let mut parts: Vec<String> =
+        estimate.map(|estimate| compared(estimate, aim)).into_iter().collect();
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    parts.extend(counts.map(|(count, text)| format!("{text} {count}")));
+    let text = if seeds == 0 { "no seed in common".to_owned() } else { parts.join(", ") };
+    let verdict = match estimate {
+        _ if only_ours + only_theirs > 0 => counted(&meetings, aim, asked),
+        Some(estimate) => verdict(estimate, aim, asked).to_owned(),
+        None => "-".to_owned(),
     };
-    let mut text = match aim.measure {
+    [rival.subject.method.clone(), text, verdict]
+}
+
+fn compared(estimate: Estimate, aim: &Aim) -> String {
+    match aim.measure {
         Measure::Points => shown(estimate, |value| format!("{value:+.1}")) + " points",
         Measure::Ratio => shown(estimate, |value| format!("{:.2}", value.exp())) + " times",
-    };
-    let counts = [reached(ours, aim), reached(rival, aim)];
-    if counts.iter().any(|count| !count.is_empty()) {
-        let all = |row: &Row| format!("{0} of {0}", row.runs.len());
-        let [own, other] = [(counts[0].clone(), ours), (counts[1].clone(), rival)]
-            .map(|(count, row)| if count.is_empty() { all(row) } else { count });
-        text += &format!("; reached in {own} runs against {other}");
     }
-    [rival.subject.method.clone(), text, verdict(estimate, aim, asked).into()]
+}
+
+/// The verdict where on some seed only one of the two got there, of which there is no ratio: on how
+/// many seeds TiLP won. A seed is won where the ratio is what is asked, or where only TiLP got there.
+fn counted(meetings: &[Meeting], aim: &Aim, asked: f64) -> String {
+    let is_won = |meeting: &&Meeting| match meeting {
+        Meeting::Both(value) => aim.is_met(*value, asked),
+        Meeting::Ours => true,
+        Meeting::Theirs => false,
+    };
+    let (won, all) = (meetings.iter().filter(is_won).count(), meetings.len());
+    match won {
+        _ if all == 1 => (if won == 1 { "met" } else { "missed" }).to_owned() + " on the one seed",
+        0 => "missed on every seed".to_owned(),
+        _ if won == all => "met on every seed".to_owned(),
+        _ => format!("met on {won} of {all} seeds"),
+    }
 }
 
 fn shown(estimate: Estimate, text: impl Fn(f64) -> String) -> String {
@@ -152,10 +243,7 @@ fn shown(estimate: Estimate, text: impl Fn(f64) -> String) -> String {
 
 /// Met or missed where the whole interval agrees; one pair of runs has none.
 fn verdict(estimate: Estimate, aim: &Aim, asked: f64) -> &'static str {
-    let good = |value: f64| match aim.measure {
-        Measure::Points => value >= asked,
-        Measure::Ratio => value <= asked.ln(),
-    };
+    let good = |value: f64| aim.is_met(value, asked);
     let Some(ends) = estimate.interval else {
         return if good(estimate.mean) { "met by the one pair" } else { "missed by the one pair" };
     };

@@ -1,13 +1,21 @@
 //! The figures of a study.
 
+use crate::experiment::study::table::without_q;
 use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Sample, Table};
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
-use crate::statistics::{bootstrap_mean, share_above};
+use crate::statistics::{bootstrap_mean, stratified_shares_above};
 
 /// Methods that are drawn of a study with more than there are colours; if it has none of them, its
 /// first.
-const DRAWN: [&str; 7] =
-    ["tilp", "asfl+guard", "fedsl+guard", "hsfl+guard", "deficit", "splitnn+guard", "random"];
+const DRAWN: [&str; 7] = [
+    "tilp",
+    "hsfl+guard",
+    "asfl+guard",
+    "fedsl+guard",
+    "deficit",
+    "splitnn+guard",
+    "splitfed+guard",
+];
 const COLOURS: [Colour; 7] = [
     Colour::Blue,
     Colour::Vermilion,
@@ -21,9 +29,16 @@ const COLOURS: [Colour; 7] = [
 /// What a figure takes from a sample.
 type Pick = fn(&Sample) -> f64;
 
+/// The line of a method. With guard `fedsl` comes to what `asfl` does: dashed, it leaves the other to be
+/// seen below it.
+fn line_of(method: &str, points: Vec<(f64, f64)>) -> Mark {
+    if method.starts_with("fedsl") { Mark::Dashes(points) } else { Mark::Line(points) }
+}
+
 /// A line through the means over seeds and a band of their 95 % intervals; the horizontal place is a
 /// mean over seeds too.
-fn averaged(runs: &[&[Sample]], x: Pick, y: Pick) -> [Mark; 2] {
+fn averaged(row: &Row, x: Pick, y: Pick) -> [Mark; 2] {
+    let runs: Vec<&[Sample]> = row.runs.iter().map(|(_, run)| &run.curve[..]).collect();
     let n = runs.iter().map(|run| run.len()).min().unwrap_or(0);
     let (mut line, mut band) = (Vec::new(), Vec::new());
     for at in 0..n {
@@ -34,7 +49,12 @@ fn averaged(runs: &[&[Sample]], x: Pick, y: Pick) -> [Mark; 2] {
         line.push((place, estimate.mean));
         band.extend(estimate.interval.map(|[low, high]| (place, low, high)));
     }
-    [Mark::Band(band), Mark::Line(line)]
+    [Mark::Band(band), line_of(&row.subject.method, line)]
+}
+
+/// Puts the bands behind the lines: many bands would hide them.
+fn bands_behind(panel: &mut Panel) {
+    panel.series.sort_by_key(|series| !matches!(series.mark, Mark::Band(_)));
 }
 
 /// Which rows are drawn, with their colours.
@@ -68,17 +88,17 @@ pub fn convergence(table: &Table) -> Figure {
         (megabytes, percent),
     ];
     for (row, colour) in drawn(table) {
-        let runs: Vec<&[Sample]> = row.runs.iter().map(|(_, run)| &run.curve[..]).collect();
         for (panel, (x, y)) in panels.iter_mut().zip(axes) {
-            for mark in averaged(&runs, x, y) {
+            for mark in averaged(row, x, y) {
                 let name = match mark {
-                    Mark::Line(_) => row.subject.method.clone(),
-                    _ => String::new(),
+                    Mark::Band(_) => String::new(),
+                    _ => row.subject.method.clone(),
                 };
                 panel.series.push(Series { name, colour, mark });
             }
         }
     }
+    panels.iter_mut().for_each(bands_behind);
     Figure {
         title: "Convergence: means over seeds, 95 % intervals".into(),
         panels: panels.to_vec(),
@@ -91,33 +111,54 @@ fn panel(title: &str, x: &str, y: &str, across: Scale, up: Scale) -> Panel {
     Panel { title: title.into(), x: Axis::new(x, across), y: Axis::new(y, up), series: Vec::new() }
 }
 
-/// The share of runs above each success: a performance profile.
+/// The share of all tasks and seeds above each success: a performance profile, with the band of
+/// seeds resampled within each task.
 pub fn profile(table: &Table) -> Figure {
-    let metric = Metric::named("success_final");
     let mut panel = panel(
-        "share of runs above a final success",
-        "final success, %",
-        "share of runs, %",
+        "tasks and seeds above a final success",
+        "final success of a task with a seed, %",
+        "share of tasks and seeds, %",
         Scale::Linear,
         Scale::Linear,
     );
     panel.x = panel.x.over(0.0, 100.0);
     panel.y = panel.y.over(0.0, 100.0);
     for (row, colour) in drawn(table) {
-        let values: Vec<f64> = row.values(metric).into_iter().map(|(_, value)| value).collect();
-        let at = |percent: i32| {
-            let share = share_above(&values, f64::from(percent) / 100.0)?;
-            Some((f64::from(percent), 100.0 * share))
-        };
-        let line = Mark::Line((0..=100).filter_map(at).collect());
-        panel.series.push(Series { name: row.subject.method.clone(), colour, mark: line });
+        let (line, band) = steps(&row.success_by_task());
+        let name = row.subject.method.clone();
+        panel.series.push(Series { name: String::new(), colour, mark: Mark::Band(band) });
+        panel.series.push(Series { mark: line_of(&name, line), name, colour });
     }
+    bands_behind(&mut panel);
     Figure {
-        title: "Performance profiles".into(),
+        title: "Performance profiles, 95 % bands".into(),
         panels: vec![panel],
         columns: 1,
-        panel: Size { width: 480.0, height: 300.0 },
+        panel: Size { width: 560.0, height: 340.0 },
     }
+}
+
+/// A line and a band.
+type Steps = (Vec<(f64, f64)>, Vec<(f64, f64, f64)>);
+
+/// Line and band of a profile in percent. A share changes only where there is a score, and there at
+/// once: each value holds from its score to the next.
+fn steps(scores: &[Vec<f64>]) -> Steps {
+    let mut places: Vec<f64> = scores.concat();
+    places.push(0.0);
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let shares = stratified_shares_above(scores, &places);
+    places.push(1.0);
+    let (mut line, mut band) = (Vec::new(), Vec::new());
+    for (ends, share) in places.windows(2).zip(shares) {
+        for place in [ends[0], ends[1]] {
+            line.push((100.0 * place, 100.0 * share.mean));
+            let interval = share.interval.map(|ends| ends.map(|end| 100.0 * end));
+            band.extend(interval.map(|[low, high]| (100.0 * place, low, high)));
+        }
+    }
+    (line, band)
 }
 
 /// What a sweep shows: title, metric, label, factor, scale.
@@ -140,11 +181,7 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
     } else {
         Axis::of_names(axis.title(), plan.points.iter().map(|point| point.label.clone()).collect())
     };
-    // A method goes by the same line whatever compression it was given.
-    let plain = |method: &str| match method.split_once("+q") {
-        Some((plain, _)) => plain.to_owned(),
-        None => method.to_owned(),
-    };
+    let plain = |method: &str| without_q(method).to_owned();
     let mut methods: Vec<String> = Vec::new();
     for row in &table.rows {
         if !methods.contains(&plain(&row.subject.method)) {
@@ -169,7 +206,7 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
             }
             let of = |name: String, mark: Mark| Series { name, colour, mark };
             panel.series.push(of(String::new(), Mark::Band(band)));
-            panel.series.push(of(method.clone(), Mark::Line(line.clone())));
+            panel.series.push(of(method.clone(), line_of(method, line.clone())));
             panel.series.push(of(String::new(), Mark::Dots(line)));
         }
         panel
@@ -179,5 +216,29 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
         panels: panels.collect(),
         columns: 3,
         panel: Size { width: 340.0, height: 280.0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_holds_its_value_from_score_to_score() {
+        let (line, band) = steps(&[vec![0.5], vec![0.8]]);
+        let expected = [0.0, 50.0, 50.0, 80.0, 80.0, 100.0].into_iter();
+        let shares = [100.0, 100.0, 50.0, 50.0, 0.0, 0.0];
+        assert_eq!(line, expected.zip(shares).collect::<Vec<_>>());
+        assert!(band.is_empty(), "one seed has no band");
+        let (line, band) = steps(&[vec![0.5, 0.6, 0.7], vec![0.8, 0.9, 0.9]]);
+        assert_eq!(line.len(), band.len());
+        assert!(band.iter().any(|(_, low, high)| low < high));
+        assert_eq!(steps(&[]).0, []);
+    }
+
+    #[test]
+    fn fedsl_is_dashed_so_that_what_lies_below_it_can_be_seen() {
+        assert!(matches!(line_of("fedsl+guard", vec![]), Mark::Dashes(_)));
+        assert!(matches!(line_of("asfl+guard", vec![]), Mark::Line(_)));
     }
 }

@@ -1,17 +1,19 @@
 //! The main table as LaTeX, for `booktabs`.
 
-use super::page::COLUMNS;
+use super::columns::{COLUMNS, Column};
 use crate::experiment::study::{Plan, Row, Table};
 
 /// A complete `tabular`.
 pub fn table(plan: &Plan, table: &Table) -> String {
     let by_point = plan.points.len() > 1;
     let head: Vec<String> = COLUMNS.iter().map(|column| escaped(column.title)).collect();
-    let first = if by_point { "Point & Method" } else { "Method" };
+    let first = if by_point { "Point & Method & Seeds" } else { "Method & Seeds" };
     let mut lines = vec![
         format!("% {} on {}: means over seeds with 95\\% intervals", plan.question, plan.scenario),
+        "% (success: Wilson's on episodes; the rest: bootstrap over seeds); ranked: rows with every seed"
+            .to_owned(),
         format!(
-            "\\begin{{tabular}}{{l{}{}}}",
+            "\\begin{{tabular}}{{l{}r{}}}",
             if by_point { "l" } else { "" },
             "r".repeat(head.len())
         ),
@@ -21,7 +23,7 @@ pub fn table(plan: &Plan, table: &Table) -> String {
     ];
     for row in &table.rows {
         let cells: Vec<String> = COLUMNS.iter().map(|column| cell(table, row, column)).collect();
-        let mut name = escaped(&row.subject.method);
+        let mut name = format!("{} & {}", escaped(&row.subject.method), row.seeds());
         if by_point {
             name = format!("{} & {name}", escaped(&row.subject.point));
         }
@@ -31,7 +33,7 @@ pub fn table(plan: &Plan, table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-fn cell(table: &Table, row: &Row, column: &super::page::Column) -> String {
+fn cell(table: &Table, row: &Row, column: &Column) -> String {
     let text = escaped(&column.text(row));
     match column.rank(table, row) {
         Some(0) => format!("\\textbf{{{text}}}"),

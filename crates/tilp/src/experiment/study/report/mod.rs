@@ -1,13 +1,18 @@
 //! What is made of studies: tables, figures and one page.
 
 pub(super) mod aims;
+mod columns;
+mod differences;
 mod figures;
+mod headline;
 pub(super) mod latex;
 pub(super) mod page;
 mod paper;
+mod tables;
 
+use super::check::folder_name;
 use super::finished::FINISHED;
-use super::folder::{PLAN, SCENARIO};
+use super::folder::{PLAN, SCENARIO, note, note_text};
 use super::{
     Axis, Job, Outcome, Plan, RunResult, StudyError, StudyFolder, Table, by_study, merged,
 };
@@ -35,6 +40,8 @@ pub struct Section {
     pub set_apart: Vec<String>,
     /// What is kept of the finished runs, a line each.
     pub finished: String,
+    /// Notes on the runs that failed: file and text.
+    pub failures: Vec<(String, String)>,
 }
 
 impl Report {
@@ -80,15 +87,18 @@ impl Section {
             _ => None,
         };
         let finished = shards[0].jobs.iter().zip(&results).filter_map(line).collect();
+        let failures = results.iter().filter_map(failure).collect();
         let name = format!("{}-{}", plan.question.replace(' ', "-"), plan.scenario);
+        let name = folder_name(&name);
         let scenario = shards[0].scenario_text()?;
         let set_apart = shards[0].scenario.set_apart().unwrap_or_default();
-        Ok(Self { name, plan, table, figures, scenario, set_apart, finished })
+        Ok(Self { name, plan, table, figures, scenario, set_apart, finished, failures })
     }
 
     fn files(&self) -> Vec<(String, Vec<u8>)> {
         let text = |name: &str, text: String| (name.to_owned(), text.into_bytes());
-        // With the first three the folder is that of a study again: to be shown, or gone on with.
+        // With the first three and the notes on what failed the folder is that of a study again: to be
+        // shown, or gone on with.
         let mut files = vec![
             text(SCENARIO, self.scenario.clone()),
             text(FINISHED, self.finished.clone()),
@@ -98,6 +108,7 @@ impl Section {
             text("table.md", self.table.markdown()),
             text("table.tex", latex::table(&self.plan, &self.table)),
         ];
+        files.extend(self.failures.iter().map(|(name, note)| text(name, note.clone())));
         files.extend(aims::markdown(&self.plan, &self.table).map(|aims| text("aims.md", aims)));
         for (name, figure) in &self.figures {
             files.push(text(&format!("{name}.svg"), figure.to_svg()));
@@ -105,6 +116,12 @@ impl Section {
         }
         files
     }
+}
+
+/// The note on a run that failed, below the folder of the study.
+fn failure(result: &RunResult) -> Option<(String, String)> {
+    let Outcome::Failed(reason) = &result.outcome else { return None };
+    Some((note(&result.folder).display().to_string(), note_text(reason)))
 }
 
 fn figures_of(plan: &Plan, table: &Table) -> Vec<(String, Figure)> {

@@ -1,0 +1,96 @@
+//! What a plan must be: `study.json` may come from anywhere, and names in it become folders.
+
+use super::{Axis, Plan, PlannedPoint};
+use crate::scenario::{Scenario, method};
+
+impl Plan {
+    /// Refuses a plan that is none, in one line: field, value, expectation.
+    pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        self.check_question()?;
+        if self.scenario != scenario.name() {
+            let expected = scenario.name();
+            return Err(format!("scenario is `{}`, expected `{expected}`", self.scenario));
+        }
+        self.check_seeds()?;
+        self.check_points()?;
+        let reference = &self.reference;
+        if !self.subjects().contains(reference) {
+            let (point, method) = (&reference.point, &reference.method);
+            return Err(format!("reference is `{method}` at `{point}`, expected one of the rows"));
+        }
+        Ok(())
+    }
+
+    fn check_question(&self) -> Result<(), String> {
+        let question = &self.question;
+        let is_sweep = question.strip_prefix("sweep ").map(Axis::named);
+        match (question.as_str(), is_sweep) {
+            ("compare" | "ablate", _) | (_, Some(Ok(_))) => Ok(()),
+            (_, Some(Err(reason))) => Err(format!("question is `{question}`: {reason}")),
+            _ => {
+                let expected = "expected compare, ablate or sweep AXIS";
+                Err(format!("question is `{question}`, {expected}"))
+            }
+        }
+    }
+
+    fn check_seeds(&self) -> Result<(), String> {
+        if self.seeds.is_empty() {
+            return Err("seeds are none, expected at least one".to_owned());
+        }
+        match repeated(self.seeds.iter()) {
+            Some(seed) => Err(format!("seeds have {seed} twice, expected each once")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_points(&self) -> Result<(), String> {
+        if self.points.is_empty() {
+            return Err("points are none, expected at least one".to_owned());
+        }
+        self.points.iter().try_for_each(check_methods)?;
+        let folders = self.points.iter().map(|point| folder_name(&point.label));
+        match repeated(folders) {
+            Some(folder) => {
+                Err(format!("points have two labels for the folder `{folder}`, expected one each"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_methods(point: &PlannedPoint) -> Result<(), String> {
+    let PlannedPoint { label, methods, .. } = point;
+    if methods.is_empty() {
+        return Err(format!("methods at `{label}` are none, expected at least one"));
+    }
+    for name in methods {
+        let known = method(name).map_err(|error| error.to_string())?.name;
+        if known != name {
+            return Err(format!("method is `{name}`, expected `{known}`"));
+        }
+    }
+    match repeated(methods.iter()) {
+        Some(name) => Err(format!("methods at `{label}` have `{name}` twice, expected each once")),
+        None => Ok(()),
+    }
+}
+
+/// Something that comes twice.
+fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort();
+    let at = all.windows(2).position(|pair| pair[0] == pair[1])?;
+    Some(all.swap_remove(at))
+}
+
+/// A name as that of a folder: whatever it is, the folder lies in its parent and can be seen.
+pub(super) fn folder_name(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    match name.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None if name.is_empty() => "_".to_owned(),
+        None => name,
+    }
+}

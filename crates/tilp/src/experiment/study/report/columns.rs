@@ -1,0 +1,82 @@
+//! The columns of the tables for people, and who is best in them.
+
+use super::paper::Published;
+use crate::experiment::study::{Metric, Row, Table};
+
+/// A column of the tables for people.
+pub struct Column {
+    /// Its title, with its unit.
+    pub title: &'static str,
+    metric: &'static str,
+    factor: f64,
+    digits: usize,
+    /// The paper's number, if it has one.
+    pub paper: Option<fn(&Published) -> Option<f64>>,
+}
+
+const fn column(
+    title: &'static str,
+    metric: &'static str,
+    factor: f64,
+    digits: usize,
+    paper: Option<fn(&Published) -> Option<f64>>,
+) -> Column {
+    Column { title, metric, factor, digits, paper }
+}
+
+/// The columns of the paper's tables.
+pub const COLUMNS: [Column; 8] = [
+    column("Success, %", "success_final", 1e2, 1, Some(|row| Some(row.success))),
+    column("Rounds to 60 %", "rta_0.6", 1.0, 0, Some(|row| row.rta[0].map(f64::from))),
+    column("Rounds to 70 %", "rta_0.7", 1.0, 0, Some(|row| row.rta[1].map(f64::from))),
+    column("Rounds to 80 %", "rta_0.8", 1.0, 0, Some(|row| row.rta[2].map(f64::from))),
+    column("Latency, s", "latency_mean_s", 1.0, 2, Some(|row| Some(row.latency_s))),
+    column("Energy, J", "energy_total_j", 1.0, 0, None),
+    column("Volume, GB", "volume_total_bytes", 1e-9, 3, Some(|row| Some(row.volume_gb))),
+    column("Violation", "violation_mean", 1.0, 4, Some(|row| Some(row.violation))),
+];
+
+/// What the paper does not count.
+pub const BESIDE: [Column; 12] = [
+    column("Far third, %", "success_far", 1e2, 1, None),
+    column("Worst task, %", "success_worst_task", 1e2, 1, None),
+    column("s to 60 %", "tta_s_0.6", 1.0, 0, None),
+    column("s to 70 %", "tta_s_0.7", 1.0, 0, None),
+    column("s to 80 %", "tta_s_0.8", 1.0, 0, None),
+    column("J to 60 %", "eta_j_0.6", 1.0, 0, None),
+    column("J to 70 %", "eta_j_0.7", 1.0, 0, None),
+    column("J to 80 %", "eta_j_0.8", 1.0, 0, None),
+    column("Latency p50, s", "latency_p50_s", 1.0, 2, None),
+    column("Latency p95, s", "latency_p95_s", 1.0, 2, None),
+    column("On the air, GB", "air_total_bytes", 1e-9, 3, None),
+    column("Late", "late_total", 1.0, 0, None),
+];
+
+impl Column {
+    /// The metric it shows.
+    pub fn metric(&self) -> &'static Metric {
+        Metric::named(self.metric)
+    }
+
+    /// A row's value for people.
+    pub fn text(&self, row: &Row) -> String {
+        row.cell(self.metric(), self.factor, self.digits)
+    }
+
+    /// The place of a row among those with every seed, of a sweep those at the same point: 0 for the
+    /// best. None where the numbers are alike, for rows that are no method, and where a place has no
+    /// meaning.
+    pub fn rank(&self, table: &Table, row: &Row) -> Option<usize> {
+        let more_is_better = self.metric().more_is_better?;
+        let counts = |other: &&Row| {
+            let is_near = !table.by_point || other.subject.point == row.subject.point;
+            is_near && other.subject.method != "oracle" && other.is_complete()
+        };
+        let value = |row: &Row| row.estimate(self.metric()).map(|estimate| estimate.mean);
+        let own = value(row).filter(|_| counts(&row))?;
+        let others: Vec<f64> = table.rows.iter().filter(counts).filter_map(value).collect();
+        let better = |other: &&f64| if more_is_better { **other > own } else { **other < own };
+        let alike = others.iter().all(|other| *other == own);
+        (!alike).then(|| others.iter().filter(better).count())
+    }
+}

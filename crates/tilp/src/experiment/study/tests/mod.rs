@@ -1,0 +1,312 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+mod aims;
+mod made_up;
+mod pages;
+mod plans;
+mod tables;
+
+use super::*;
+use crate::experiment::Time;
+use crate::record::fingerprint;
+use crate::round::{Allocator, Decision, Observation};
+use crate::scenario::Method;
+use crate::snapshot::Persist;
+
+/// A folder that is gone with its owner.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tilp-study-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Counts what happens and asks to stop after so many rounds.
+struct Silent {
+    rounds_left: AtomicUsize,
+    seen: Mutex<Vec<(usize, String)>>,
+}
+
+impl Silent {
+    fn stopping_after(rounds: usize) -> Self {
+        Self { rounds_left: AtomicUsize::new(rounds), seen: Mutex::default() }
+    }
+
+    fn saw(&self, what: &str) -> usize {
+        self.seen.lock().unwrap().iter().filter(|(_, seen)| seen == what).count()
+    }
+}
+
+impl Host for Silent {
+    fn happened(&self, job: usize, event: Event<'_>) {
+        let what = match event {
+            Event::Round(..) => {
+                let one_less = |left: usize| Some(left.saturating_sub(1));
+                let _ = self.rounds_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
+                return;
+            }
+            Event::Kept => "kept",
+            Event::Begun => "begun",
+            Event::Done(_) => "done",
+            Event::Failed(_) => "failed",
+            Event::Stopped => "stopped",
+        };
+        self.seen.lock().unwrap().push((job, what.to_owned()));
+    }
+
+    fn asked_to_stop(&self) -> bool {
+        self.rounds_left.load(Ordering::SeqCst) == 0
+    }
+
+    fn time(&self) -> &dyn Time {
+        &Frozen
+    }
+}
+
+/// Time that stands still.
+struct Frozen;
+
+impl Time for Frozen {
+    fn seconds(&self) -> f64 {
+        0.0
+    }
+
+    fn epoch_seconds(&self) -> f64 {
+        0.0
+    }
+}
+
+fn scenario() -> Scenario {
+    let set = ["rounds=4", "evaluation.measure_every=2"].map(str::to_owned);
+    Scenario::load("tiny", &set).unwrap()
+}
+
+fn question(methods: &[&str], seeds: &[u64]) -> Question {
+    let methods = methods.iter().map(|&method| method.to_owned()).collect();
+    Question { scenario: scenario(), methods, seeds: seeds.to_vec() }
+}
+
+fn executor() -> Executor<'static> {
+    Executor {
+        workers: 2,
+        threads: 1,
+        cache: None,
+        about: serde_json::Value::Null,
+        checkpoint_every: 1,
+    }
+}
+
+fn study(path: &Path) -> StudyFolder {
+    let plan = comparison(&question(&["random", "asfl+guard"], &[0, 1]));
+    StudyFolder::create(path, plan, &scenario()).unwrap()
+}
+
+fn tables(folders: &[StudyFolder]) -> [String; 3] {
+    let studies = by_study(folders);
+    assert_eq!(studies.len(), 1);
+    let table = Table::new(&folders[0].plan, &merged(&studies[0]).unwrap());
+    [table.runs_csv(), table.table_csv(), table.markdown()]
+}
+
+#[test]
+fn shards_share_the_jobs_out_and_put_together_are_the_whole_byte_for_byte() {
+    let scratch = Scratch::new("shards");
+    let whole = study(&scratch.path("whole"));
+    let host = Silent::stopping_after(usize::MAX);
+    let tally = executor().execute(&whole, Shard::WHOLE, &host).unwrap();
+    assert_eq!(tally, Tally { done: 4, failed: 0, left: 0 });
+    let parts: Vec<StudyFolder> = (0..3)
+        .map(|index| {
+            let part = study(&scratch.path(&format!("part-{index}")));
+            executor().execute(&part, Shard { index, count: 3 }, &host).unwrap();
+            part
+        })
+        .collect();
+    assert_eq!(tables(&parts), tables(std::slice::from_ref(&whole)));
+    for (index, job) in whole.jobs.iter().enumerate() {
+        let print = |study: &StudyFolder| fingerprint(&study.path().join(job.folder())).unwrap();
+        assert_eq!(print(&whole), print(&parts[index % 3]), "{:?}", job.subject);
+    }
+}
+
+#[test]
+fn what_is_stopped_goes_on_and_what_is_done_is_kept() {
+    let scratch = Scratch::new("stopped");
+    let whole = study(&scratch.path("whole"));
+    executor().execute(&whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
+    let path = scratch.path("stopped");
+    let mut stops = 0;
+    loop {
+        let stopped = study(&path);
+        let host = Silent::stopping_after(3);
+        let tally = executor().execute(&stopped, Shard::WHOLE, &host).unwrap();
+        if tally.left == 0 {
+            break;
+        }
+        stops += 1;
+    }
+    assert!(stops >= 2, "{stops}");
+    let again = Silent::stopping_after(usize::MAX);
+    executor().execute(&study(&path), Shard::WHOLE, &again).unwrap();
+    assert_eq!((again.saw("kept"), again.saw("begun")), (4, 0));
+    assert_eq!(tables(&[study(&path)]), tables(&[whole]));
+}
+
+/// A method that panics in its second round, or decides on numbers that are none.
+struct Broken {
+    panics: bool,
+    n_cuts: usize,
+}
+
+impl Persist for Broken {}
+
+impl Allocator for Broken {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        assert!(!self.panics || seen.round < 2, "the method has lost its way\nand says why");
+        let mut decision = Decision::idle(seen.terminals.len(), self.n_cuts);
+        if !self.panics {
+            decision.terminals[1].bandwidth.0 = f64::NAN;
+        }
+        decision
+    }
+}
+
+const PANICS: Method = Method::own("panics", "fails", |kit| {
+    Box::new(Broken { panics: true, n_cuts: kit.problem.limits.cuts[0] })
+});
+const NOT_A_NUMBER: Method = Method::own("not-a-number", "fails", |kit| {
+    Box::new(Broken { panics: false, n_cuts: kit.problem.limits.cuts[0] })
+});
+
+#[test]
+fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
+    let scratch = Scratch::new("broken");
+    let healthy = study(&scratch.path("healthy"));
+    let host = Silent::stopping_after(usize::MAX);
+    executor().execute(&healthy, Shard::WHOLE, &host).unwrap();
+    // The same study with two of its four runs by methods that are broken.
+    let mut broken = study(&scratch.path("broken"));
+    broken.jobs[0].method = PANICS;
+    broken.jobs[1].method = NOT_A_NUMBER;
+    let tally = executor().execute(&broken, Shard::WHOLE, &host).unwrap();
+    assert_eq!(tally, Tally { done: 2, failed: 2, left: 0 });
+    let results = merged(&[&broken]).unwrap();
+    let reason = |index: usize| match &results[index].outcome {
+        Outcome::Failed(reason) => reason.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason(0), "panicked: the method has lost its way");
+    assert!(reason(1).contains("NaN"), "{}", reason(1));
+    let table = Table::new(&broken.plan, &results);
+    assert!(table.markdown().contains("failed: random at tiny, seed 0: panicked: the method"));
+    assert!(table.runs_csv().contains(",failed,"));
+    let of = |results: &[RunResult]| results[2..].to_vec();
+    assert_eq!(of(&results), of(&merged(&[&healthy]).unwrap()));
+    // What is handed on still knows of it.
+    let again = handed_on(&broken, &scratch.path("again"));
+    assert_eq!(tables(&[again]), tables(std::slice::from_ref(&broken)));
+    // Mended, it is tried again, and nothing is left of the failure.
+    let mended = study(&scratch.path("broken"));
+    let tally = executor().execute(&mended, Shard::WHOLE, &host).unwrap();
+    assert_eq!(tally.failed, 2, "a run is not mixed from two methods");
+}
+
+#[test]
+fn a_folder_holds_one_study() {
+    let scratch = Scratch::new("one");
+    let first = study(&scratch.path("a"));
+    let other = comparison(&question(&["random"], &[0]));
+    let found = StudyFolder::create(first.path(), other.clone(), &scenario());
+    assert!(matches!(found, Err(StudyError::Other { .. })));
+    let second = StudyFolder::create(&scratch.path("b"), other, &scenario()).unwrap();
+    assert_eq!(by_study(&[first, second]).len(), 2, "what is asked differs");
+    fs::create_dir_all(scratch.path("c")).unwrap();
+    fs::write(scratch.path("c").join("mine"), "").unwrap();
+    let plan = comparison(&question(&["random"], &[0]));
+    let found = StudyFolder::create(&scratch.path("c"), plan, &scenario());
+    assert!(matches!(found, Err(StudyError::Other { .. })));
+    assert!(matches!(StudyFolder::open(&scratch.path("d")), Err(StudyError::Absent { .. })));
+}
+
+/// The same study in another folder, without its run folders: what a report of it leaves.
+fn handed_on(study: &StudyFolder, path: &Path) -> StudyFolder {
+    let report = Report::of(std::slice::from_ref(study)).unwrap();
+    crate::record::write_beside(path, &report.files()).unwrap();
+    StudyFolder::open(path).unwrap()
+}
+
+#[test]
+fn a_report_is_a_study_that_can_be_shown_and_gone_on_with_without_the_run_folders() {
+    let scratch = Scratch::new("handed-on");
+    let whole = study(&scratch.path("whole"));
+    let half = study(&scratch.path("half"));
+    let host = Silent::stopping_after(usize::MAX);
+    executor().execute(&whole, Shard::WHOLE, &host).unwrap();
+    executor().execute(&half, Shard { index: 0, count: 2 }, &host).unwrap();
+    let again = handed_on(&half, &scratch.path("again"));
+    assert_eq!(tables(std::slice::from_ref(&again)), tables(std::slice::from_ref(&half)));
+    // Asked for once more, the two that are known are kept and the two that are missing are run.
+    let host = Silent::stopping_after(usize::MAX);
+    let gone_on = study(again.path());
+    executor().execute(&gone_on, Shard::WHOLE, &host).unwrap();
+    assert_eq!((host.saw("kept"), host.saw("done")), (2, 2));
+    let files = |study: StudyFolder| Report::of(&[study]).unwrap().files();
+    assert_eq!(files(gone_on), files(whole), "page, pictures and all");
+}
+
+#[test]
+fn what_is_kept_of_a_run_must_be_of_this_study() {
+    let scratch = Scratch::new("kept");
+    let whole = study(&scratch.path("whole"));
+    let host = Silent::stopping_after(usize::MAX);
+    executor().execute(&whole, Shard { index: 0, count: 4 }, &host).unwrap();
+    let path = scratch.path("again");
+    let file = path.join("runs.jsonl");
+    handed_on(&whole, &path);
+    let good = fs::read_to_string(&file).unwrap();
+    let refusal = |text: &str| {
+        fs::write(&file, text).unwrap();
+        StudyFolder::open(&path).expect_err("a line that does not belong").to_string()
+    };
+    let hash = whole.jobs[0].scenario.hash();
+    assert!(
+        refusal(&good.replace(&hash, "0"))
+            .contains("line 1: tiny, random, seed 0: scenario_hash is 0")
+    );
+    assert!(
+        refusal(&good.replace("\"seed\":0", "\"seed\":7")).contains("seed 7: no run of this study")
+    );
+    assert!(
+        refusal(&(good.clone() + &good)).contains("line 2: tiny, random, seed 0: a second time")
+    );
+    assert!(refusal("{").contains("line 1: EOF"));
+    // No run can have left this.
+    let changed = |change: fn(&mut serde_json::Value)| {
+        let mut line: serde_json::Value = serde_json::from_str(&good).unwrap();
+        change(&mut line);
+        refusal(&line.to_string())
+    };
+    let found = changed(|line| line["summary"]["success_final"] = 1.5.into());
+    let expected = "line 1: tiny, random, seed 0: success_final is 1.5, expected 0 to 1";
+    assert!(found.ends_with(expected) && found.lines().count() == 1, "{found}");
+    let found = changed(|line| line["curve"][0]["energy_j"] = (-1.0).into());
+    assert!(found.contains("curve.energy_j is -1, expected 0 or more"), "{found}");
+    let found = changed(|line| line["summary"]["success_by_task"]["push"] = (-0.1).into());
+    assert!(found.contains("success_by_task is -0.1, expected 0 to 1"), "{found}");
+}

@@ -1,0 +1,98 @@
+//! What stands in tables.
+
+use super::made_up::{at, done, ended, file, made_up, report_of, result};
+use super::*;
+
+#[test]
+fn a_threshold_that_was_not_always_reached_has_no_mean() {
+    let run = |success: f64, round: Option<u64>| {
+        let mut summary =
+            crate::record::Summary { success_final: Some(success), ..Default::default() };
+        summary.rta.at_60 = round;
+        ended(summary)
+    };
+    let plan = comparison(&question(&["tilp", "random"], &[0, 1]));
+    let results = [
+        result("tilp", 0, run(0.8, Some(10))),
+        result("tilp", 1, run(0.6, Some(20))),
+        result("random", 0, run(0.5, Some(5))),
+        result("random", 1, run(0.4, None)),
+    ];
+    let table = Table::new(&plan, &results);
+    let metric = |name: &str| METRICS.iter().find(|metric| metric.name == name).unwrap();
+    assert_eq!(table.rows[0].estimate(metric("rta_0.6")).unwrap().mean, 15.0);
+    assert_eq!(table.rows[1].estimate(metric("rta_0.6")), None);
+    let pairing = table.pairing(1, metric("success_final")).unwrap();
+    assert!((pairing.difference.mean - 0.25).abs() < 1e-12);
+    // Student's of 0.3 and 0.2: 12.706 of 0.05 on either side.
+    let [low, high] = pairing.difference.interval.unwrap();
+    assert!((low - 0.25 + 0.635310).abs() < 1e-5 && (high - 0.25 - 0.635310).abs() < 1e-5);
+    assert_eq!(pairing.effect, None, "two pairs have no effect size");
+    assert_eq!((pairing.pairs, pairing.p), (2, Some(0.5)));
+    assert_eq!(table.pairing(0, metric("success_final")), None);
+    assert_eq!(table.pairing(1, metric("rta_0.6")).unwrap().pairs, 1);
+}
+
+#[test]
+fn a_row_says_of_how_many_seeds_it_is() {
+    let (_, table) = made_up();
+    let text = table.markdown();
+    assert!(text.contains("| tilp | 2 | 75.0"), "{text}");
+    assert!(text.contains("| asfl+guard | 1 of 2, 1 failed | 50.0"), "{text}");
+    let plan = comparison(&question(&["tilp", "random"], &[0, 1]));
+    let results = [result("tilp", 0, done(0.8)), result("tilp", 1, Outcome::Missing)];
+    let text = Table::new(&plan, &results).markdown();
+    assert!(text.contains("| tilp | 1 of 2 | 80.0"), "{text}");
+}
+
+/// A sweep of two points and two methods: TiLP is ahead at the first and behind at the second.
+fn swept() -> (Plan, Table) {
+    let plan = sweep(Axis::Late, &[], &question(&["tilp", "random"], &[0, 1])).unwrap();
+    let mut results = Vec::new();
+    for seed in [0, 1] {
+        let more = 0.1 * seed as f64;
+        results.push(at("drop", "tilp", seed, done(0.6 + more)));
+        results.push(at("drop", "random", seed, done(0.5 + more)));
+        results.push(at("wait", "tilp", seed, done(0.3)));
+        results.push(at("wait", "random", seed, done(0.4)));
+    }
+    let table = Table::new(&plan, &results);
+    (plan, table)
+}
+
+#[test]
+fn a_row_of_a_sweep_is_compared_and_ranked_at_its_own_point() {
+    let (plan, table) = swept();
+    let metric = |name: &str| METRICS.iter().find(|metric| metric.name == name).unwrap();
+    let difference = |row: usize| table.pairing(row, metric("success_final"));
+    assert_eq!((difference(0), difference(2)), (None, None), "tilp is the reference at each point");
+    assert!((difference(1).unwrap().difference.mean - 0.1).abs() < 1e-12);
+    assert!((difference(3).unwrap().difference.mean + 0.1).abs() < 1e-12);
+    let page = file(&report_of(plan, table), "report.html");
+    assert!(
+        page.contains(
+            "tilp has the highest success at 1 of 2 points; level or ahead at wait: random."
+        ),
+        "{page}"
+    );
+    assert!(page.contains("tilp at the same point less each row"));
+    // 40 % is best where everybody is waited for.
+    assert!(page.contains("<td class=\"best\">40.0<br>") && page.contains("best at each point"));
+    assert!(page.contains("<td class=\"best\">65.0<br>"));
+}
+
+#[test]
+fn along_retention_a_method_is_found_whatever_its_compression() {
+    let values = ["0.5", "1"].map(str::to_owned);
+    let plan = sweep(Axis::Retention, &values, &question(&["asfl+guard", "hsfl+guard"], &[0]));
+    let plan = plan.unwrap();
+    let results = [
+        at("0.5", "asfl+guard+q0.5", 0, done(0.6)),
+        at("0.5", "hsfl+guard+q0.5", 0, done(0.5)),
+        at("1", "asfl+guard", 0, done(0.6)),
+        at("1", "hsfl+guard", 0, done(0.5)),
+    ];
+    let table = Table::new(&plan, &results);
+    let found: Vec<Option<usize>> = (0..4).map(|row| table.compared_with(row)).collect();
+    assert_eq!(found, [None, Some(0), None, Some(2)]);
+}
