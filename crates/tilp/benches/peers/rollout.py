@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 LEVELS = 128
 REACH = 4 / math.log(2)
+# What a step in which nobody trains takes off a return.
+REJECTED = -1e6
 
 
 def problem(path, array, integers):
@@ -106,6 +108,7 @@ def network(xp, p, d, k, held, owed, integer):
         late = message(xp, p, p.model_bits[owed]) * inverse_speed(xp, p.snr[k] * 0 + band / p.terminals, power * p.snr[k])
         energy = energy + ((1 - flag) * power * xp.clip(late, None, closes) * p.radio_factor).sum(-1)
     latency = xp.clip(xp.amax(scheduled * delay, -1), None, give_up)
+    latency = xp.maximum(latency, p.scale[0] * (trained.sum(-1) == 0))
     late = xp.clip(xp.clip(sure, None, give_up) / deadline - 1, 0.0, None)
     violation = violation + (scheduled * (late + excess)).sum(-1)
     reward = p.reward[1] * (1 - latency / p.scale[0]) + p.reward[2] * (1 - energy / p.scale[1]) - p.reward[3] * violation
@@ -142,6 +145,7 @@ def returns(xp, p, reals, category, flag, integer):
         reward, trained = network(xp, p, d, k, held, owed, integer)
         log_loss, variance, success = learning(xp, p, d, k, trained, log_loss, variance)
         total = total + p.discount**k * (reward + p.reward[0] * (success - before))
+        total = total + REJECTED * (trained.sum(-1) == 0)
         before = success
         if p.aggregates[k]:
             held = owed = 0 * held
