@@ -83,11 +83,9 @@ impl Tilp {
         let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
         let terminals = self.guard(sights, &mut choices);
         let guarded = (0..wanted.len()).filter(|&n| wanted[n] && !choices[n].flag).collect();
-        if terminals.iter().any(|one| one.scheduled) {
-            let decision = Decision { terminals, fallback: false };
-            return Planned { decision, choices: Some(choices), found, guarded };
-        }
-        match self.alone(sights) {
+        let anybody = terminals.iter().any(|one| one.scheduled);
+        let kept = if anybody { Some((choices, terminals)) } else { self.alone(sights) };
+        match kept {
             Some((choices, terminals)) => {
                 let decision = Decision { terminals, fallback: false };
                 Planned { decision, choices: Some(choices), found, guarded }
