@@ -21,6 +21,7 @@ use tilp::search::cem::Cem;
 use tilp::search::sample::Choice;
 use tilp::split::compress::Compressor;
 use tilp::split::model::CutProfile;
+use tilp::split::rates::{RateSchedule, Rates};
 use tilp::twin::{Nominal, RewardWeights, TwinOptions};
 use tilp::units::{Bytes, Gain, Hertz, Operations, Seconds, Watts};
 use tilp::wireless::RateModel;
@@ -181,7 +182,11 @@ fn nominal(n_terminals: usize) -> Nominal {
         give_up: Seconds(60.0),
         rho: 0.9,
         aggregate_every: 10,
-        rounds: 1000,
+        rates: RateSchedule {
+            start: Rates { server: 0.05, terminal: 0.2 },
+            final_share: 0.1,
+            rounds: 1000,
+        },
         tasks: (0..n_terminals).map(|n| n % N_TASKS).collect(),
         n_tasks: N_TASKS,
     }

@@ -333,8 +333,19 @@ pub struct Ledger {
     pub violation: Violation,
     /// Success per terminal on report episodes, if this round was measured.
     pub report: Option<Vec<SuccessCount>>,
+    /// Loss of the deployed policy on each terminal's data, in the rounds in which it is looked at.
+    pub losses: Option<Vec<LossChange>>,
     /// Episodes run in this round for calibration and report.
     pub episodes: u64,
+}
+
+/// A loss before and after a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossChange {
+    /// Before the round.
+    pub before: f64,
+    /// After it.
+    pub after: f64,
 }
 
 /// What really happened to one terminal in one round.

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
 
-use tilp::experiment::{MOST_BYTES, PlanReport, PlanSpec, TerminalPlanRow, Watcher};
+use tilp::experiment::{
+    LossDecreaseRow, MOST_BYTES, PlanReport, PlanSpec, TerminalPlanRow, Watcher,
+};
 use tilp::scenario::Scenario;
 
 use super::run::identified;
@@ -88,6 +90,7 @@ fn standard_input() -> Result<Vec<u8>, Failure> {
 
 fn as_text(report: &PlanReport) -> String {
     let mut text = headline(report);
+    text += &loss_line(report);
     text += "\n  n  task          band      power  cut  q     likely   sure     why\n";
     for row in report.terminals.iter().filter(|row| row.scheduled) {
         text += &line(row);
@@ -122,6 +125,13 @@ fn headline(report: &PlanReport) -> String {
         -expects.reward_penalty,
         expects.planned_return.map_or("-".into(), |total| format!("{total:+.2e}")),
     )
+}
+
+/// What the round does to the loss of each task.
+fn loss_line(report: &PlanReport) -> String {
+    let one = |row: &LossDecreaseRow| format!("{} {:+.2}", row.task, -100.0 * row.share);
+    let tasks: Vec<String> = report.loss_decreases.iter().map(one).collect();
+    format!("  loss by task, %: {}\n", tasks.join(", "))
 }
 
 fn line(row: &TerminalPlanRow) -> String {

@@ -1,7 +1,8 @@
 //! `tilp twin`.
 
 use tilp::experiment::replay::{
-    CurveReport, FactorReport, Replay, SubTwinReport, TwinReport, figures, forecasts, report,
+    CurveReport, DecreaseReport, FactorReport, Replay, SubTwinReport, TwinReport, figures,
+    forecasts, report,
 };
 use tilp::record::{RunFolder, write_beside};
 
@@ -32,12 +33,12 @@ fn as_text(report: &TwinReport) -> String {
     if !frozen.is_empty() {
         text += &format!("frozen by the scenario: {}\n", frozen.join(", "));
     }
-    text +=
-        "\n                        median |error| of forecasts              90 % intervals hold\n";
-    text += "                     n  uncalibrated  calibrated  first / later  uncalibrated  calibrated\n";
+    text += "\n                          median |error| of forecasts              90 % intervals hold\n";
+    text += "                       n  uncalibrated  calibrated  first / later  uncalibrated  calibrated\n";
     report.sub_twins.iter().for_each(|one| text += &sub_twin_line(one));
     text += &notes(report);
-    text += &hidden_lines(&report.hidden, first_of(report, true));
+    text += &decrease_lines(&report.decreases, report.decrease_within_rounds);
+    text += &hidden_lines(&report.hidden, first_of(report, "network delay"));
     text + &curve_lines(&report.curve)
 }
 
@@ -45,7 +46,7 @@ fn sub_twin_line(one: &SubTwinReport) -> String {
     let error = |value: Option<f64>| percent(value, 1);
     let parts = format!("{} / {}", error(one.error_first), error(one.error_later));
     format!(
-        "{:15} {:6}  {:>12}  {:>10}  {parts:>13}  {:>12}  {:>10}\n",
+        "{:17} {:6}  {:>12}  {:>10}  {parts:>13}  {:>12}  {:>10}\n",
         one.name,
         one.n,
         error(one.error_before),
@@ -55,19 +56,50 @@ fn sub_twin_line(one: &SubTwinReport) -> String {
     )
 }
 
-/// How many measurements count as the first ones of a terminal, or else of a task.
-fn first_of(report: &TwinReport, terminals: bool) -> u64 {
-    report.sub_twins.iter().find(|one| one.relative == terminals).map_or(0, |one| one.first)
+/// How many measurements of a quantity count as its first.
+fn first_of(report: &TwinReport, name: &str) -> u64 {
+    report.sub_twins.iter().find(|one| one.name == name).map_or(0, |one| one.first)
 }
 
 /// What the columns mean.
 fn notes(report: &TwinReport) -> String {
     format!(
-        "in % of what was measured, success in percentage points; first: a terminal's first {} \
-         rounds,\na task's first {} measurements, calibrated. Every forecast was made before its \
-         round was seen.\n",
-        first_of(report, true),
-        first_of(report, false)
+        "in % of what was measured, decrease and success in percentage points; first: a terminal's \
+         first {}\nrounds, the first {} looks at the loss, a task's first {} measurements of success, \
+         calibrated.\nEvery forecast was made before its round was seen.\n",
+        first_of(report, "network delay"),
+        first_of(report, "training decrease"),
+        first_of(report, "task success"),
+    )
+}
+
+/// The one-round loss decrease, in total and per task.
+fn decrease_lines(decreases: &[DecreaseReport], within_rounds: Option<f64>) -> String {
+    let n = decreases.first().map_or(0, |one| one.n);
+    if n == 0 {
+        return "\nloss decrease of a round: no round of the run was looked at\n".into();
+    }
+    let mut text = format!(
+        "\nloss decrease of the deployed policy in one round, % of the loss, over {n} rounds\n\
+         {:15}  realised  forecast  rms: no change  uncalibrated  calibrated  rank corr.  hold\n",
+        ""
+    );
+    for one in decreases {
+        text += &format!(
+            "  {:13}  {:>8}  {:>8}  {:>14}  {:>12}  {:>10}  {:>10}  {:>4}\n",
+            one.task.unwrap_or("all"),
+            percent(one.realised, 2),
+            percent(one.forecast, 2),
+            percent(one.rms_unchanged, 2),
+            percent(one.rmse_before, 2),
+            percent(one.rmse_after, 2),
+            number(one.spearman),
+            percent(one.coverage, 0),
+        );
+    }
+    text + &format!(
+        "  between the terminals of a round, rank correlation of forecast and realised: {}\n",
+        number(within_rounds)
     )
 }
 
@@ -92,7 +124,6 @@ fn hidden_lines(hidden: &[FactorReport], first: u64) -> String {
 
 /// Whether loss predicts success within a task.
 fn curve_lines(curve: &CurveReport) -> String {
-    let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
     let groups = curve.groups.iter();
     let groups: Vec<String> =
         groups.map(|one| format!("{} {}", one.task, number(one.spearman))).collect();
@@ -111,6 +142,10 @@ fn curve_lines(curve: &CurveReport) -> String {
         percent(curve.skill_to_constant, 1),
         percent(curve.skill_to_last, 1),
     )
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.2}"))
 }
 
 fn percent(share: Option<f64>, digits: usize) -> String {

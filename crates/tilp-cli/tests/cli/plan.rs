@@ -43,10 +43,13 @@ fn the_example_is_planned_with_a_reason_for_every_terminal() {
     assert_eq!(terminals.len(), 6);
     assert!(terminals.iter().all(|one| one["reason"]["kind"].is_string()));
     assert!(plan["predicted"]["success_after"].is_f64());
+    let decreases = plan["loss_decreases"].as_array().unwrap();
+    assert!(decreases.iter().all(|one| one["share_low"].as_f64() < one["share_high"].as_f64()));
     let again = planned(&scratch, &["plan", "tiny", "--format", "json"], &example);
     assert_eq!(plan, again);
     let printed = text(&fed(&scratch, &["plan", "tiny"], example.as_bytes()).stdout);
     assert!(printed.starts_with("round 1: "), "{printed}");
+    assert!(printed.contains("  loss by task, %: "), "{printed}");
     let alone = ["plan", "tiny", "--budget-ms", "0", "--format", "json"];
     assert!(planned(&scratch, &alone, &example)["search"].is_null());
 }

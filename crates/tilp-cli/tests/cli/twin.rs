@@ -8,14 +8,23 @@ use crate::bad_input::{assert_names, refused};
 use crate::scratch::SHORT;
 use crate::{Scratch, succeed};
 
-const FIGURES: [&str; 5] = ["delay.svg", "energy.svg", "loss.svg", "success.svg", "tasks.svg"];
+const FIGURES: [&str; 7] = [
+    "delay.svg",
+    "energy.svg",
+    "loss.svg",
+    "decrease.svg",
+    "decrease-tasks.svg",
+    "success.svg",
+    "tasks.svg",
+];
 
 #[test]
 fn a_finished_run_of_any_method_gives_a_table_and_figures() {
     let scratch = Scratch::with_run("twin-text");
     let said = succeed(scratch.path(), &["twin", "done"]);
     assert!(said.starts_with("twin of deficit on tiny, seed 0, 12 rounds\n"), "{said}");
-    for line in ["network delay ", "network energy ", "training loss ", "task success ", "Brier"] {
+    let lines = ["network delay ", "network energy ", "training loss ", "training decrease "];
+    for line in lines.into_iter().chain(["task success ", "in one round", "Brier"]) {
         assert!(said.contains(line), "no `{line}` in {said}");
     }
     assert!(said.ends_with("figures in done/twin\n"), "{said}");
@@ -32,7 +41,11 @@ fn json_holds_every_number_and_the_figures_go_where_they_are_asked_to() {
     let arguments = ["twin", "done", "--format", "json", "--out", "a/b"];
     let report: Value = serde_json::from_str(&succeed(scratch.path(), &arguments)).unwrap();
     assert_eq!((&report["method"], &report["rounds"]), (&"deficit".into(), &12.into()));
-    assert_eq!(report["sub_twins"].as_array().unwrap().len(), 4);
+    assert_eq!(report["sub_twins"].as_array().unwrap().len(), 6);
+    assert!(
+        report["decreases"][0]["rmse_after"].is_number()
+            && report["decreases"][0]["task"].is_null()
+    );
     for field in ["n", "error_before", "error_after", "coverage_after", "error_first"] {
         assert!(report["sub_twins"][0][field].is_number(), "{field}: {report}");
     }
@@ -124,4 +137,5 @@ fn a_run_of_one_round_has_a_twin_too() {
     succeed(scratch.path(), &[&SHORT[..2], &one].concat());
     let said = succeed(scratch.path(), &["twin", "one"]);
     assert!(said.contains("no terminal was scheduled more than 30 times"), "{said}");
+    assert!(said.contains("no round of the run was looked at"), "{said}");
 }

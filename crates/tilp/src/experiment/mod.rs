@@ -17,8 +17,9 @@ pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection}
 pub use health::{CutSizes, Health, health};
 pub use open::opened;
 pub use plan::{
-    Expected, MOST_BYTES, ObservationError, PlanError, PlanReport, PlanSpec, PredictedRow,
-    ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow, read_observation, write_observation,
+    Expected, LossDecreaseRow, MOST_BYTES, ObservationError, PlanError, PlanReport, PlanSpec,
+    PredictedRow, ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow, read_observation,
+    write_observation,
 };
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};

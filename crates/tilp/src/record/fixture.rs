@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Evaluation, History, Identity};
 use crate::round::{
-    Decision, Executed, Ledger, Limits, Observation, Outcome, SuccessCount, TerminalDecision,
-    TerminalLedger, TerminalOutcome, TerminalView, Violation,
+    Decision, Executed, Ledger, Limits, LossChange, Observation, Outcome, SuccessCount,
+    TerminalDecision, TerminalLedger, TerminalOutcome, TerminalView, Violation,
 };
 use crate::run::RoundRecord;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
@@ -144,9 +144,15 @@ fn done(round: u64) -> Executed {
             duration: Seconds(2.0),
             violation: Violation { deadline: Seconds(1.0), relative: 0.7, ..Default::default() },
             report: round.is_multiple_of(2).then_some(counts),
+            losses: round.is_multiple_of(3).then(|| losses(round)),
             episodes: if round.is_multiple_of(2) { 8 } else { 0 },
         },
     }
+}
+
+fn losses(round: u64) -> Vec<LossChange> {
+    let before = |n: usize| 1.0 / (round + n as u64) as f64;
+    (0..N).map(|n| LossChange { before: before(n), after: 0.9 * before(n) }).collect()
 }
 
 fn calibration(round: u64) -> Vec<SuccessCount> {

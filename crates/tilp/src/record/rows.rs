@@ -1,7 +1,7 @@
 //! The rows of a run: one per round, and one per terminal and round.
 
 use super::table::row;
-use crate::round::{SuccessCount, TerminalLedger, TerminalOutcome};
+use crate::round::{LossChange, SuccessCount, TerminalLedger, TerminalOutcome};
 use crate::run::RoundRecord;
 use crate::units::{Bytes, Joules, to_db};
 
@@ -114,6 +114,10 @@ row!(
         loss: f64,
         /// Norm of its client-side gradient.
         gradient_norm: f64,
+        /// Loss of the deployed policy on its data before the round, in the rounds that are looked at.
+        deployed_loss_before: f64,
+        /// The same after the round.
+        deployed_loss_after: f64,
         /// Front layers it held in their current version before the round.
         held_layers: u64,
         /// Front layers it had trained and owed before the round.
@@ -201,6 +205,9 @@ fn pooled(counts: Option<&[SuccessCount]>) -> Option<f64> {
     super::success_rate(counts?.iter().copied())
 }
 
+/// Losses that nobody looked at.
+const UNKNOWN: LossChange = LossChange { before: f64::NAN, after: f64::NAN };
+
 impl TerminalRow {
     /// The rows of an executed round, in the order of the terminals.
     pub fn all_of(record: &RoundRecord) -> impl Iterator<Item = Self> + '_ {
@@ -212,6 +219,7 @@ impl TerminalRow {
         let plan = &record.plan.decision().terminals[terminal];
         let observed = &record.done.outcome.terminals[terminal];
         let truth = &record.done.ledger.terminals[terminal];
+        let losses = record.done.ledger.losses.as_ref().map_or(UNKNOWN, |all| all[terminal]);
         Self {
             round: record.seen.round,
             terminal: terminal as u64,
@@ -239,6 +247,8 @@ impl TerminalRow {
             bytes_sync: truth.bytes_sync.0,
             loss: observed.loss.unwrap_or(f64::NAN),
             gradient_norm: observed.gradient_norm.unwrap_or(f64::NAN),
+            deployed_loss_before: losses.before,
+            deployed_loss_after: losses.after,
             held_layers: view.held_layers as u64,
             owed_layers: view.owed_layers as u64,
             n_samples: view.n_samples as u64,
@@ -274,6 +284,15 @@ mod tests {
         assert!((rows[1].gain_db - -110.0).abs() < 1e-9);
         assert_eq!((rows[1].bandwidth_asked_hz, rows[1].bandwidth_hz), (60.0, 50.0));
         assert_eq!((rows[1].n_samples, rows[1].memory_bytes), (10, 1000));
+    }
+
+    #[test]
+    fn a_round_that_is_looked_at_has_the_losses_of_the_deployed_policy_and_others_none() {
+        let rows: Vec<_> = TerminalRow::all_of(&record(3)).collect();
+        assert_eq!((rows[2].deployed_loss_before, rows[2].deployed_loss_after), (0.2, 0.9 * 0.2));
+        let others: Vec<_> = TerminalRow::all_of(&record(4)).collect();
+        assert!(others.iter().all(|row| row.deployed_loss_before.is_nan()));
+        assert!(others.iter().all(|row| row.deployed_loss_after.is_nan()));
     }
 
     #[test]

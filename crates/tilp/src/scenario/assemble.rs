@@ -20,6 +20,7 @@ use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
 use crate::split::policy::{Architecture, Policy};
+use crate::split::rates::{RateSchedule, Rates};
 use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
@@ -28,8 +29,7 @@ use crate::wireless::{
     draw_places, large_scale_gains,
 };
 use crate::world::{
-    Cell, Channel, HardwareRange, Late, Radio, RateSchedule, Rates, draw_memory, draw_nominal,
-    draw_truth,
+    Cell, Channel, HardwareRange, Late, Radio, draw_memory, draw_nominal, draw_truth,
 };
 
 /// The policies that come with the program.
@@ -102,7 +102,7 @@ pub fn assemble_with_clock(
     let fleet = roster.fleet(raw, seed.named("episodes"))?;
     let engine = engine(raw, policy, &base, &demonstrations, seed.named("engine"));
     let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
-    let known = known(raw, &profile, &nominal, every, tasks);
+    let known = known(raw, &profile, &nominal, every, rates(raw, method), tasks);
     let problem = Problem {
         limits: limits.clone(),
         profile,
@@ -136,6 +136,7 @@ pub(super) fn known(
     profile: &Profile,
     nominal: &[Hardware],
     aggregate_every: u64,
+    rates: RateSchedule,
     tasks: Vec<usize>,
 ) -> Nominal {
     let end = match raw.limits.late {
@@ -152,7 +153,7 @@ pub(super) fn known(
         give_up: Seconds(raw.limits.give_up_s),
         rho: correlation(raw.cell.doppler_hz, raw.cell.round_interval_s),
         aggregate_every,
-        rounds: raw.rounds,
+        rates,
         tasks,
         n_tasks: suite(raw).tasks.len(),
     }
@@ -220,7 +221,8 @@ pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
     }
 }
 
-fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
+/// The learning rates of a method.
+pub(super) fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
     let learning = &raw.learning;
     let of = |name: &str| raw.methods.rates.get(name);
     let (server, terminal) = match of(method.name).or_else(|| method.rates_of.and_then(of)) {

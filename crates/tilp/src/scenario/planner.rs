@@ -1,7 +1,8 @@
 //! The planner by itself: what a base station needs to plan, and no world.
 
-use super::assemble::{hardware_range, known, profile, untrained};
+use super::assemble::{hardware_range, known, profile, rates, untrained};
 use super::raw;
+use super::registry::method;
 use super::robots::{deal_tasks, suite};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{Clock, Parts as TilpParts, Tilp, TilpOptions};
@@ -22,7 +23,9 @@ pub fn planner(
     let (raw, seed) = (&scenario.raw, Seed::new(seed));
     let profile = profile(raw, &untrained(scenario)?);
     let hardware = draw_nominal(tasks.len(), &hardware_range(raw), seed.named("hardware"));
-    let nominal = known(raw, &profile, &hardware, raw.learning.aggregate_every, tasks);
+    let every = raw.learning.aggregate_every;
+    let rates = rates(raw, method("tilp")?);
+    let nominal = known(raw, &profile, &hardware, every, rates, tasks);
     let options = tilp(raw);
     let clock = clock.filter(|_| options.budget_ms.is_some());
     Ok(Tilp::new(nominal, options, seed.named("allocator")).with_clock(clock))

@@ -1,7 +1,7 @@
 //! The twin of a scenario's cell on its own, without world, robots or demonstrations: to show it
 //! a run that is over.
 
-use super::assemble::{hardware_range, known, profile, untrained};
+use super::assemble::{hardware_range, known, profile, rates, untrained};
 use super::planner::tilp;
 use super::robots::deal_tasks;
 use super::{Method, Scenario, ScenarioError};
@@ -46,7 +46,7 @@ pub fn assemble_twin(
     let tasks = deal_tasks(raw, seed.named("fleet"));
     let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
     Ok(TwinParts {
-        nominal: known(raw, &profile, &hardware, every, tasks),
+        nominal: known(raw, &profile, &hardware, every, rates(raw, method), tasks),
         options: tilp(raw).twin,
         truth: draw_truth(&hardware, &range, seed.named("hardware")),
     })

@@ -14,6 +14,7 @@ pub mod engine;
 pub mod message;
 pub mod model;
 pub mod policy;
+pub mod rates;
 pub mod rule;
 pub mod server;
 pub mod terminal;

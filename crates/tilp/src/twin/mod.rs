@@ -7,6 +7,7 @@
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
 mod counts;
+mod decrease;
 mod fading;
 mod forecast;
 mod futures;
@@ -23,6 +24,7 @@ mod truth;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use decrease::{Decrease, Decreases};
 pub use fading::FadingAhead;
 pub use forecast::{Forecast, Interval, TerminalForecast};
 pub use futures::{
@@ -40,6 +42,7 @@ pub use truth::Foresight;
 use crate::cost::{Accounting, Hardware, Profile};
 use crate::round::{Feasible, Limits, Observation, Outcome};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::split::rates::RateSchedule;
 use crate::units::Seconds;
 use crate::wireless::RateModel;
 
@@ -65,8 +68,8 @@ pub struct Nominal {
     pub rho: f64,
     /// Rounds between aggregations, F.
     pub aggregate_every: u64,
-    /// Rounds of the whole training, T.
-    pub rounds: u64,
+    /// Learning rates over the whole training, T rounds.
+    pub rates: RateSchedule,
     /// Task group of each terminal.
     pub tasks: Vec<usize>,
     /// Number of task groups.

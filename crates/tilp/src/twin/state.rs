@@ -89,6 +89,13 @@ pub struct Scratch {
     tally: Tally,
 }
 
+impl Scratch {
+    /// Who trains in the round last imagined.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
 /// How sure a predicted violation must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sureness {
@@ -348,7 +355,7 @@ impl Twin {
     fn outlook(&self, round: u64) -> Outlook {
         // Learning curves do not start as steep as the law says.
         const EARLIEST: u64 = 20;
-        let (round, rounds) = (round.max(EARLIEST) as f64, self.nominal.rounds as f64);
+        let (round, rounds) = (round.max(EARLIEST) as f64, self.nominal.rates.rounds as f64);
         let fall = self.options.outlook * (rounds / round).ln().max(0.0);
         Outlook { fall, sd: 0.5 * fall }
     }

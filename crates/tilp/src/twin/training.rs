@@ -77,6 +77,11 @@ pub struct TrainingOptions {
     pub minibatch: f64,
     /// Standard deviation by which the level of a terminal drifts in a round.
     pub drift: f64,
+    /// Standard deviation of what a round does to a terminal's loss beyond the law, over what a step
+    /// can do: learning rate times squared gradient norm.
+    pub swing: f64,
+    /// The part of it that all terminals have in common.
+    pub common_swing: f64,
 }
 
 impl Default for TrainingOptions {
@@ -97,6 +102,8 @@ impl Default for TrainingOptions {
             memory: 60.0,
             minibatch: 0.25,
             drift: 0.02,
+            swing: 1.6,
+            common_swing: 0.35,
         }
     }
 }
@@ -299,16 +306,34 @@ impl TrainingTwin {
         rate.clamp(least, most)
     }
 
-    /// Standard deviation of that.
+    /// Standard deviation of that, as far as the weights are in doubt.
     pub fn rate_sd(&self, tally: &Tally, terminal: usize) -> f64 {
+        self.law_sd(tally, &[(terminal, 1.0)])
+    }
+
+    /// The same of a weighted sum of rates: terminals share most of the doubt about the law.
+    fn law_sd(&self, tally: &Tally, weighed: &[(usize, f64)]) -> f64 {
         let n = self.weights.len();
-        let group = self.groups[terminal];
-        let features = tally.features(terminal, group);
-        let own = (N_SHARED + group, features[0]);
-        let entries = || features.iter().copied().enumerate().chain([own]);
-        let row = |i: usize| entries().map(|(j, x)| self.covariance[i * n + j] * x).sum::<f64>();
-        let variance = entries().map(|(i, x)| x * row(i)).sum::<f64>();
+        let mut sums = vec![0.0; n];
+        for &(terminal, weight) in weighed {
+            let group = self.groups[terminal];
+            let features = tally.features(terminal, group);
+            sums.iter_mut().zip(features).for_each(|(sum, x)| *sum += weight * x);
+            sums[N_SHARED + group] += weight * features[0];
+        }
+        let row = |i: usize| (0..n).map(|j| self.covariance[i * n + j] * sums[j]).sum::<f64>();
+        let variance = (0..n).map(|i| sums[i] * row(i)).sum::<f64>();
         variance.max(0.0).sqrt()
+    }
+
+    /// Standard deviation of what one round really does to the mean of some losses, each given with its
+    /// weight: doubt about the law, and what no law of who takes part can say, which grows with what a
+    /// step of the optimiser can do.
+    pub fn fall_sd(&self, tally: &Tally, weighed: &[(usize, f64)], step: f64) -> f64 {
+        let alone: f64 = weighed.iter().map(|(_, weight)| weight * weight).sum();
+        let TrainingOptions { swing, common_swing, .. } = self.options;
+        let variance = swing.powi(2) * alone + common_swing.powi(2);
+        (self.law_sd(tally, weighed).powi(2) + step * step * variance).sqrt()
     }
 
     /// Logarithm of the loss of a terminal that was heard of.

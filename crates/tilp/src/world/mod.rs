@@ -5,6 +5,7 @@
 
 mod channel;
 mod fleet;
+mod losses;
 mod radio;
 mod reveal;
 mod truth;
@@ -25,38 +26,9 @@ use crate::round::{
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::engine::{self, Copies, Engine, Participant};
 use crate::split::policy::Policy;
+use crate::split::rates::RateSchedule;
 use crate::split::rule::Rule;
 use crate::units::{Hertz, Joules, Seconds};
-
-/// Learning rates of the two sides.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
-    /// eta^s.
-    pub server: f32,
-    /// eta^c.
-    pub terminal: f32,
-}
-
-/// How the learning rates go over the rounds: a cosine from their start to a share of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RateSchedule {
-    /// Rates of the first round.
-    pub start: Rates,
-    /// Share of them at the last round.
-    pub final_share: f64,
-    /// Number of rounds.
-    pub rounds: u64,
-}
-
-impl RateSchedule {
-    /// The rates of a round counted from 1.
-    pub fn at(&self, round: u64) -> Rates {
-        let progress = (round.max(1) - 1) as f64 / self.rounds.max(1) as f64;
-        let cosine = 0.5 * (1.0 + (std::f64::consts::PI * progress.min(1.0)).cos());
-        let share = (self.final_share + (1.0 - self.final_share) * cosine) as f32;
-        Rates { server: self.start.server * share, terminal: self.start.terminal * share }
-    }
-}
 
 /// A cell of robots around a base station.
 pub struct Cell {
@@ -228,6 +200,7 @@ impl Cell {
             duration: settled.duration,
             violation,
             report: None,
+            losses: None,
             episodes: 0,
         }
     }
@@ -301,9 +274,11 @@ impl World for Cell {
 
     fn execute(&mut self, plan: &Feasible) -> Executed {
         let settled = self.radio.settle(plan, &self.observe());
+        let before = self.losses_looked_at();
         let trained = self.learn(plan, &settled);
         let outcome = self.outcome(plan, &settled, &trained);
-        let ledger = self.ledger(plan, &settled);
+        let mut ledger = self.ledger(plan, &settled);
+        ledger.losses = before.map(|before| self.loss_changes(before));
         let mut executed = Executed { outcome, ledger };
         self.evaluate(&mut executed);
         self.remember(plan, &executed);

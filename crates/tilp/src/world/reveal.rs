@@ -3,12 +3,8 @@
 //! Everything is read, nothing is changed, and every draw has a stream of its own, so that a world
 //! that was asked goes on as one that was not.
 
-use rayon::prelude::*;
-
 use super::Cell;
 use crate::round::{NetworkTruth, Question, TrueHardware, Truth};
-use crate::split::data::Batch;
-use crate::split::model::{SplitModel, Weights};
 
 impl Cell {
     /// What is hidden before the next round.
@@ -20,7 +16,7 @@ impl Cell {
             return truth;
         }
         let model = self.engine.virtual_mean();
-        truth.losses = question.samples.map(|samples| self.true_losses(samples, &model));
+        truth.losses = question.samples.map(|samples| self.deployed_losses(samples, &model));
         truth.success = question.episodes.and_then(|episodes| {
             self.fleet.true_success(round, episodes, &model, self.engine.model())
         });
@@ -37,19 +33,5 @@ impl Cell {
             hardware: hardware.collect(),
             fading_powers: self.radio.channel.fading_powers_ahead(self.state.round, rounds),
         }
-    }
-
-    /// Loss of the deployed policy over the same samples of each terminal's data every time.
-    fn true_losses(&self, samples: usize, model: &Weights) -> Vec<f64> {
-        let policy = self.engine.model();
-        let of = |n: usize| {
-            let mut batch = Batch::default();
-            let mut rng = self.seed.named("truth/samples").at(n as u64).rng();
-            self.engine.terminals()[n].data().draw(samples, &mut rng, &mut batch);
-            let mut actions = vec![0.0; batch.actions.len()];
-            policy.act(model, &batch.observations, &mut actions);
-            policy.loss(&actions, &batch.actions, &mut Vec::new())
-        };
-        (0..self.radio.n_terminals()).into_par_iter().map(of).collect()
     }
 }

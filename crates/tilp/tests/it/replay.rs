@@ -159,7 +159,7 @@ fn a_twin_that_is_shown_the_run_again_is_the_twin_that_lived_through_it() {
 #[test]
 fn the_calibrated_twin_forecasts_a_run_better_than_the_data_sheet() {
     let report = reported("better", &[]);
-    let [delay, energy, ..] = &report.sub_twins[..] else { panic!("four quantities") };
+    let [delay, energy, ..] = &report.sub_twins[..] else { panic!("six quantities") };
     for one in [delay, energy] {
         assert!(one.n > 40, "{one:?}");
         assert!(one.error_after < one.error_before, "{one:?}");
@@ -174,7 +174,7 @@ fn the_calibrated_twin_forecasts_a_run_better_than_the_data_sheet() {
 fn freezing_a_loop_shows() {
     let frozen = reported("frozen", &["methods.tilp.calibrate_network=false"]);
     assert_eq!(frozen.frozen, ["network"]);
-    let [delay, energy, _, success] = &frozen.sub_twins[..] else { panic!("four quantities") };
+    let [delay, energy, .., success] = &frozen.sub_twins[..] else { panic!("six quantities") };
     for one in [delay, energy] {
         assert_eq!(one.error_after, one.error_before);
         assert_eq!(one.coverage_after, one.coverage_before);
@@ -182,10 +182,15 @@ fn freezing_a_loop_shows() {
     assert_ne!(success.error_after, success.error_before, "the other loops still learn");
     let training = reported("frozen-training", &["methods.tilp.calibrate_training=false"]);
     assert_eq!(training.frozen, ["training"]);
-    let [delay, _, loss, _] = &training.sub_twins[..] else { panic!("four quantities") };
+    let [delay, _, loss, decrease, ..] = &training.sub_twins[..] else { panic!("six quantities") };
     assert_ne!(delay.error_after, delay.error_before, "the other loops still learn");
-    assert_eq!(loss.error_after, loss.error_before);
-    assert_eq!(loss.coverage_after, loss.coverage_before);
+    for one in [loss, decrease] {
+        assert_eq!(one.error_after, one.error_before);
+        assert_eq!(one.coverage_after, one.coverage_before);
+    }
+    assert!(training.decreases.iter().all(|one| one.rmse_after == one.rmse_before));
+    let free = reported("free-training", &[]);
+    assert_ne!(free.sub_twins[3].error_after, free.sub_twins[3].error_before);
 }
 
 #[test]
@@ -197,12 +202,36 @@ fn freezing_the_task_loop_shows_in_the_forecasts_of_success() {
     });
     assert_eq!(frozen.frozen, ["task"]);
     assert_eq!(frozen.sub_twins[0], free.sub_twins[0], "the network is not concerned");
-    assert_ne!(frozen.sub_twins[3].error_after, free.sub_twins[3].error_after);
+    assert_ne!(frozen.sub_twins[5].error_after, free.sub_twins[5].error_after);
     let none = ["network", "training", "task"]
         .map(|loop_| format!("methods.tilp.calibrate_{loop_}=false"));
     let none = reported("frozen-all", &none.each_ref().map(String::as_str));
-    let success = &none.sub_twins[3];
+    let success = &none.sub_twins[5];
     assert_eq!(success.error_after, success.error_before);
+}
+
+#[test]
+fn the_loss_decrease_is_scored_in_total_and_per_task_in_the_rounds_that_were_looked_at() {
+    let (keep, replay) = recorded("decrease", "random", &[]);
+    let all = forecasts(&replay);
+    let rounds: Vec<u64> = all.decrease.iter().map(|one| one.round).collect();
+    assert_eq!(rounds, [7, 14, 21]);
+    let looked: Vec<_> =
+        keep.rounds.iter().filter_map(|one| one.done.ledger.losses.as_ref()).collect();
+    let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+    for (sample, changes) in all.decrease.iter().zip(looked) {
+        let before: Vec<f64> = changes.iter().map(|one| one.before).collect();
+        let after: Vec<f64> = changes.iter().map(|one| one.after).collect();
+        let fall = 1.0 - mean(&after) / mean(&before);
+        assert!((sample.measured - fall).abs() < 1e-12 && fall != 0.0, "{sample:?} {fall}");
+    }
+    let report = report(&replay, &all);
+    let tasks: Vec<_> = report.decreases.iter().map(|one| one.task).collect();
+    assert_eq!(tasks.len(), 6, "{tasks:?}");
+    assert_eq!((tasks[0], report.decreases[0].n), (None, 3));
+    assert_eq!(all.group_decrease.len(), 15);
+    assert!(report.decrease_within_rounds.is_some_and(|value| value.abs() <= 1.0));
+    assert!(report.decreases.iter().all(|one| one.rmse_after.is_some() && one.coverage.is_some()));
 }
 
 #[test]
@@ -226,7 +255,9 @@ fn every_quantity_has_its_figure() {
     let all = forecasts(&replay);
     let drawn = figures(&all, &report(&replay, &all));
     let names: Vec<&str> = drawn.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["delay.svg", "energy.svg", "loss.svg", "success.svg", "tasks.svg"]);
+    let tasks = ["decrease-tasks.svg", "success.svg", "tasks.svg"];
+    assert_eq!(names[..4], ["delay.svg", "energy.svg", "loss.svg", "decrease.svg"]);
+    assert_eq!(names[4..], tasks);
     for (name, figure) in &drawn {
         let svg = figure.to_svg();
         assert!(svg.contains("deficit on tiny, seed 0") && !svg.contains("NaN"), "{name}");

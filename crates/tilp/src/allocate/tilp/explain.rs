@@ -10,7 +10,7 @@ use crate::round::{Decision, Observation};
 use crate::search::cem::Ranked;
 use crate::search::sample::{Cell, Choice};
 use crate::search::score::Candidates;
-use crate::twin::{Exchange, Scratch, StepPrediction, Sureness, TwinState};
+use crate::twin::{Decreases, Exchange, Scratch, StepPrediction, Sureness, TwinState};
 use crate::units::{Bytes, Joules, Seconds};
 
 /// A decision and everything that speaks for it.
@@ -20,6 +20,8 @@ pub struct Plan {
     pub decision: Decision,
     /// What the twin expects of the round; its violation and late terminals by sure delays.
     pub predicted: StepPrediction,
+    /// How far the round lowers the loss, in total and per task group.
+    pub decreases: Decreases,
     /// Success over all terminals before the round.
     pub success_before: f64,
     /// Predicted return over the horizon; none for the fallback, which no search has scored, and for a
@@ -190,6 +192,7 @@ impl<'a> Inquiry<'a> {
         let others = others.iter().filter(|other| !is_rejected(other.score));
         Plan {
             predicted: self.predicted,
+            decreases: self.tilp.twin.decreases(self.seen, &self.decision.terminals),
             success_before: self.sights.state.success,
             planned_return: (planned.choices.is_some() && !is_rejected(self.total))
                 .then_some(f64::from(self.total)),

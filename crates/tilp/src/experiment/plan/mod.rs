@@ -6,7 +6,9 @@ mod report;
 pub use observation::{
     Expected, MOST_BYTES, ObservationError, read_observation, write_observation,
 };
-pub use report::{PlanReport, PredictedRow, ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow};
+pub use report::{
+    LossDecreaseRow, PlanReport, PredictedRow, ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow,
+};
 
 use crate::allocate::Clock;
 use crate::record::{Checkpoint, RecordError};

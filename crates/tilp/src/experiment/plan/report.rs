@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::allocate::{Plan, Reason, RunnerUp};
 use crate::round::Observation;
 use crate::tasks::Suite;
+use crate::twin::Decrease;
 
 /// A plan with its reasons. What is infinite is null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,6 +16,8 @@ pub struct PlanReport {
     pub fallback: bool,
     /// What the twin expects of the round.
     pub predicted: PredictedRow,
+    /// How far the round lowers the loss of each task.
+    pub loss_decreases: Vec<LossDecreaseRow>,
     /// The search; null if the actor decided alone.
     pub search: Option<SearchRow>,
     /// One row per terminal.
@@ -50,6 +53,23 @@ pub struct PredictedRow {
     pub reward: f64,
     /// Return over the horizon; null for the fallback.
     pub planned_return: Option<f64>,
+}
+
+/// How far the round lowers the mean loss of the terminals of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LossDecreaseRow {
+    /// The task.
+    pub task: &'static str,
+    /// The loss before the round.
+    pub before: f64,
+    /// By how much it falls.
+    pub decrease: f64,
+    /// The same as a share of the loss before.
+    pub share: f64,
+    /// Lower end of its 90 % interval.
+    pub share_low: f64,
+    /// Upper end.
+    pub share_high: f64,
 }
 
 /// What the search did.
@@ -132,6 +152,7 @@ impl PlanReport {
             round: seen.round,
             fallback: plan.decision.fallback,
             predicted: predicted(plan),
+            loss_decreases: loss_decreases(plan, suite),
             search: plan.iterations.map(|iterations| SearchRow { iterations }),
             terminals: (0..plan.terminals.len()).map(|n| terminal(seen, plan, suite, n)).collect(),
             runner_ups: plan.runner_ups.iter().map(runner_up).collect(),
@@ -155,6 +176,21 @@ fn predicted(plan: &Plan) -> PredictedRow {
         reward: reward.total(),
         planned_return: plan.planned_return,
     }
+}
+
+fn loss_decreases(plan: &Plan, suite: &Suite) -> Vec<LossDecreaseRow> {
+    let row = |(group, one): (usize, &Option<Decrease>)| {
+        let Decrease { before, fall, share } = (*one)?;
+        Some(LossDecreaseRow {
+            task: suite.task_name(group),
+            before,
+            decrease: fall,
+            share: share.mid,
+            share_low: share.low,
+            share_high: share.high,
+        })
+    };
+    plan.decreases.groups.iter().enumerate().filter_map(row).collect()
 }
 
 fn terminal(seen: &Observation, plan: &Plan, suite: &Suite, n: usize) -> TerminalPlanRow {

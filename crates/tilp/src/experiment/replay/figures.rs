@@ -17,12 +17,19 @@ const STRETCHES: u64 = 40;
 
 /// The figures, each with the name of its file.
 pub fn figures(forecasts: &Forecasts, report: &TwinReport) -> Vec<(String, Figure)> {
-    let of = |what, unit, factor, samples| Quantity { what, unit, factor, samples };
+    let of = |what, kind, samples| Quantity { what, kind, samples };
+    let thousandths = |unit| Kind::Amount { unit, factor: 1e3 };
+    let loss = Kind::Amount { unit: "", factor: 1.0 };
     let quantities = [
-        ("delay.svg", of("delay", "ms", 1e3, &forecasts.delay)),
-        ("energy.svg", of("energy", "mJ", 1e3, &forecasts.energy)),
-        ("loss.svg", of("loss of a minibatch", "", 1.0, &forecasts.loss)),
-        ("success.svg", of("success of a task", "%", 100.0, &forecasts.success)),
+        ("delay.svg", of("delay", thousandths("ms"), &forecasts.delay)),
+        ("energy.svg", of("energy", thousandths("mJ"), &forecasts.energy)),
+        ("loss.svg", of("loss of a minibatch", loss, &forecasts.loss)),
+        ("decrease.svg", of("loss decrease of a round", Kind::Change, &forecasts.decrease)),
+        (
+            "decrease-tasks.svg",
+            of("loss decrease of a task in a round", Kind::Change, &forecasts.group_decrease),
+        ),
+        ("success.svg", of("success of a task", Kind::Share, &forecasts.success)),
     ];
     let run = format!("{} on {}, seed {}", report.method, report.scenario, report.seed);
     let mut figures: Vec<(String, Figure)> = (quantities.iter())
@@ -32,18 +39,36 @@ pub fn figures(forecasts: &Forecasts, report: &TwinReport) -> Vec<(String, Figur
     figures
 }
 
+/// How values are shown.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Positive, over decades; errors are relative. The factor leads from the unit of the samples to the
+    /// one shown.
+    Amount { unit: &'static str, factor: f64 },
+    /// A share from nothing to all, in percent; errors are in percentage points.
+    Share,
+    /// A change in percent, either way; errors are in percentage points.
+    Change,
+}
+
 /// Something that was forecast.
 struct Quantity<'a> {
     what: &'static str,
-    unit: &'static str,
-    /// From the unit of the samples to the one shown.
-    factor: f64,
+    kind: Kind,
     samples: &'a [Sample],
 }
 
 impl Quantity<'_> {
-    fn is_share(&self) -> bool {
-        self.unit == "%"
+    fn unit(&self) -> &'static str {
+        if let Kind::Amount { unit, .. } = self.kind { unit } else { "%" }
+    }
+
+    fn factor(&self) -> f64 {
+        if let Kind::Amount { factor, .. } = self.kind { factor } else { 100.0 }
+    }
+
+    fn is_amount(&self) -> bool {
+        matches!(self.kind, Kind::Amount { .. })
     }
 
     fn figure(&self, run: &str, rounds: u64) -> Figure {
@@ -71,11 +96,12 @@ impl Quantity<'_> {
         let every = self.samples.len().div_ceil(MOST_POINTS).max(1);
         let drawn = self.samples.iter().step_by(every);
         // What lies beyond is drawn on the edge, so that nothing is hidden.
-        let shown = |value: f64| (self.factor * value).clamp(low, high);
+        let shown = |value: f64| (self.factor() * value).clamp(low, high);
         let points = drawn.map(|one| (shown(pick(one).mid), shown(one.measured))).collect();
-        let scale = if self.is_share() { Scale::Linear } else { Scale::Log };
-        let mark = if self.is_share() { Mark::Dots(points) } else { Mark::Cloud(points) };
-        let unit = if self.unit.is_empty() { String::new() } else { format!(", {}", self.unit) };
+        let scale = if self.is_amount() { Scale::Log } else { Scale::Linear };
+        let mark = if self.is_amount() { Mark::Cloud(points) } else { Mark::Dots(points) };
+        let unit =
+            if self.unit().is_empty() { String::new() } else { format!(", {}", self.unit()) };
         Panel {
             title: name.into(),
             x: Axis::new(&format!("predicted{unit}"), scale).over(low, high),
@@ -87,16 +113,22 @@ impl Quantity<'_> {
         }
     }
 
-    /// The same range for all axes. It leaves out the thousandth of the values at either end,
-    /// since one wild forecast would press all others into a corner.
+    /// The same range for all axes. It leaves out the thousandth of the values at either end (of changes
+    /// the twentieth, which go on for ever), since one wild forecast would press all others into a corner.
     fn range(&self) -> (f64, f64) {
-        if self.is_share() {
-            return (0.0, 100.0);
-        }
         let values = |one: &Sample| [one.before.mid, one.after.mid, one.measured];
         let values: Vec<f64> = self.samples.iter().flat_map(values).collect();
-        let ends = quantile(values.clone(), 0.001).zip(quantile(values, 0.999));
-        ends.map_or((1.0, 10.0), |(low, high)| (self.factor * low / 1.2, self.factor * high * 1.2))
+        let rare = if self.kind == Kind::Change { 0.05 } else { 0.001 };
+        let ends = quantile(values.clone(), rare).zip(quantile(values, 1.0 - rare));
+        let ends = ends.map(|(low, high)| (self.factor() * low, self.factor() * high));
+        match self.kind {
+            Kind::Share => (0.0, 100.0),
+            Kind::Amount { .. } => ends.map_or((1.0, 10.0), |(low, high)| (low / 1.2, 1.2 * high)),
+            Kind::Change => ends.map_or((-1.0, 1.0), |(low, high)| {
+                let margin = 0.05 * (high - low).max(0.1);
+                (low - margin, high + margin)
+            }),
+        }
     }
 
     /// Median error of each stretch of rounds, and between which errors its middle half lies.
@@ -107,18 +139,23 @@ impl Quantity<'_> {
             errors.iter().map(|(round, [_, median, _])| (*round, *median)).collect()
         };
         let band = after.iter().map(|(round, [low, _, high])| (*round, *low, *high)).collect();
-        let unit = if self.is_share() { "percentage points" } else { "% of the measured" };
+        let unit = if self.is_amount() { "% of the measured" } else { "percentage points" };
+        // Changes shrink by decades while training; all other errors are shown from no error on.
+        let decades = self.kind == Kind::Change;
+        let scale = if decades { Scale::Log } else { Scale::Linear };
+        let mut shown = vec![
+            series("calibrated, middle half of the errors", Colour::Blue, Mark::Band(band)),
+            series(BEFORE, Colour::Orange, Mark::Line(line(&before))),
+            series(AFTER, Colour::Blue, Mark::Line(line(&after))),
+        ];
+        if !decades {
+            shown.push(series("", Colour::Ink, Mark::Line(vec![(0.0, 0.0)])));
+        }
         Panel {
             title: "median error over time".into(),
             x: Axis::new("round", Scale::Linear).over(0.0, rounds as f64),
-            y: Axis::new(&format!("absolute error, {unit}"), Scale::Linear),
-            series: vec![
-                series("calibrated, middle half of the errors", Colour::Blue, Mark::Band(band)),
-                series(BEFORE, Colour::Orange, Mark::Line(line(&before))),
-                series(AFTER, Colour::Blue, Mark::Line(line(&after))),
-                // An axis of errors begins at no error.
-                series("", Colour::Ink, Mark::Line(vec![(0.0, 0.0)])),
-            ],
+            y: Axis::new(&format!("absolute error, {unit}"), scale),
+            series: shown,
         }
     }
 
@@ -128,7 +165,7 @@ impl Quantity<'_> {
         let stretches =
             self.samples.chunk_by(|a, b| (a.round - 1) / width == (b.round - 1) / width);
         let of = |stretch: &[Sample]| {
-            let error = |one: &Sample| 100.0 * error(&pick(one), one.measured, !self.is_share());
+            let error = |one: &Sample| 100.0 * error(&pick(one), one.measured, self.is_amount());
             let errors: Vec<f64> = stretch.iter().map(error).collect();
             let [low, middle, high] =
                 [0.25, 0.5, 0.75].map(|share| quantile(errors.clone(), share));

@@ -2,8 +2,10 @@
 //! before they see it, so no error is ever of a round that was learned from.
 
 use super::{Replay, ReplayedRound};
+use crate::record::TerminalRow;
 use crate::round::SuccessCount;
-use crate::twin::{Freeze, Interval, TerminalForecast, Twin, TwinOptions};
+use crate::statistics::mean;
+use crate::twin::{Decrease, Freeze, Interval, TerminalForecast, Twin, TwinOptions};
 
 /// A measured value and what both twins had forecast.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +35,13 @@ pub struct Forecasts {
     pub energy: Vec<Sample>,
     /// Loss reported by those who took part and had reported before.
     pub loss: Vec<Sample>,
+    /// Share by which the loss of the deployed policy falls in a round, over all terminals.
+    pub decrease: Vec<Sample>,
+    /// The same per task group.
+    pub group_decrease: Vec<Sample>,
+    /// The same per terminal, in the rounds that were looked at: what the calibrated twin had forecast,
+    /// and what happened.
+    pub terminal_decrease: Vec<Vec<(f64, f64)>>,
     /// Share of successes per task group.
     pub success: Vec<Sample>,
     /// Loss of the group at each measurement of its success.
@@ -52,17 +61,22 @@ pub fn forecasts(replay: &Replay) -> Forecasts {
         scheduled: vec![0; n_terminals],
         reports: vec![0; n_terminals],
         measurements: vec![0; replay.twin.nominal.n_tasks],
+        looks: 0,
     };
     let mut all = Forecasts {
         delay: Vec::new(),
         energy: Vec::new(),
         loss: Vec::new(),
+        decrease: Vec::new(),
+        group_decrease: Vec::new(),
+        terminal_decrease: Vec::new(),
         success: Vec::new(),
         group_losses: Vec::new(),
         twin,
     };
     for round in replay.rounds() {
         all.add_terminals(&idle, &round, &mut counts);
+        all.add_decreases(&idle, &round, &mut counts);
         all.add_success(&idle, &round, &mut counts);
         let ReplayedRound { seen, plan, outcome, .. } = &round;
         all.twin.calibrate(seen, plan, outcome);
@@ -77,6 +91,8 @@ struct Counts {
     scheduled: Vec<u64>,
     reports: Vec<u64>,
     measurements: Vec<u64>,
+    /// Rounds in which the losses of the deployed policy were looked at.
+    looks: u64,
 }
 
 fn next(count: &mut u64) -> u64 {
@@ -119,6 +135,33 @@ impl Forecasts {
         }
     }
 
+    /// The experimenter looks at the losses of the deployed policy in some rounds; no twin sees them.
+    fn add_decreases(&mut self, idle: &Twin, round: &ReplayedRound<'_>, counts: &mut Counts) {
+        let Some(total) = realised_fall(round.truth, |_| true) else { return };
+        let (seen, actions) = (&round.seen, &round.plan.decision().terminals);
+        let (before, after) = (idle.decreases(seen, actions), self.twin.decreases(seen, actions));
+        let nth = next(&mut counts.looks);
+        let sample = |whose, before: &Decrease, after: &Decrease, measured| Sample {
+            round: seen.round,
+            whose,
+            nth,
+            before: before.share,
+            after: after.share,
+            measured,
+            truth: Some(measured),
+        };
+        let of = |row: &TerminalRow| 1.0 - row.deployed_loss_after / row.deployed_loss_before;
+        let realised = round.truth.iter().map(of);
+        self.terminal_decrease.push(after.terminals.iter().copied().zip(realised).collect());
+        self.decrease.push(sample(0, &before.total, &after.total, total));
+        for (group, pair) in before.groups.iter().zip(&after.groups).enumerate() {
+            let realised = realised_fall(round.truth, |row| row.task == group as u64);
+            if let ((Some(before), Some(after)), Some(realised)) = (pair, realised) {
+                self.group_decrease.push(sample(group, before, after, realised));
+            }
+        }
+    }
+
     fn add_success(&mut self, idle: &Twin, round: &ReplayedRound<'_>, counts: &mut Counts) {
         let seen = &round.seen;
         for (group, count) in measured_groups(round) {
@@ -149,6 +192,16 @@ impl Forecasts {
 
 fn measured_groups(round: &ReplayedRound<'_>) -> impl Iterator<Item = (usize, SuccessCount)> {
     round.outcome.success.iter().flatten().copied().enumerate()
+}
+
+/// Share by which the mean loss of some terminals fell; none in a round that nobody looked at.
+fn realised_fall(rows: &[TerminalRow], counts: impl Fn(&TerminalRow) -> bool) -> Option<f64> {
+    let mean_of = |pick: fn(&TerminalRow) -> f64| {
+        let counted = rows.iter().filter(|row| counts(row));
+        mean(counted.map(pick)).filter(|loss| loss.is_finite() && *loss > 0.0)
+    };
+    let before = mean_of(|row| row.deployed_loss_before)?;
+    Some(1.0 - mean_of(|row| row.deployed_loss_after)? / before)
 }
 
 /// Nothing can be said of a delay without an end, nor of a terminal that had nothing to do.

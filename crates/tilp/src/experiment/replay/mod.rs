@@ -9,7 +9,9 @@ mod score;
 
 pub use figures::figures;
 pub use forecasts::{Forecasts, Sample, forecasts};
-pub use report::{CurveReport, FactorReport, GroupReport, SubTwinReport, TwinReport, report};
+pub use report::{
+    CurveReport, DecreaseReport, FactorReport, GroupReport, SubTwinReport, TwinReport, report,
+};
 
 use super::{RunError, opened};
 use crate::record::{CalibrationRow, RecordError, RoundRow, RunFolder, TerminalRow};

@@ -12,6 +12,8 @@ use crate::twin::{Belief, Calibration, Interval};
 
 /// A terminal counts as known after this many measurements.
 const FIRST_ROUNDS: u64 = 30;
+/// The losses of the deployed policy after this many looks at them.
+const FIRST_LOOKS: u64 = 10;
 /// A task group after this many: its success is measured seldom.
 const FIRST_MEASUREMENTS: u64 = 2;
 
@@ -28,8 +30,13 @@ pub struct TwinReport {
     pub rounds: u64,
     /// Calibration loops that stand still in the run's scenario.
     pub frozen: Vec<&'static str>,
-    /// Delay, energy, loss and success.
+    /// Delay, energy, loss, loss decrease and success.
     pub sub_twins: Vec<SubTwinReport>,
+    /// The one-round loss decrease of the deployed policy: in total, then per task group.
+    pub decreases: Vec<DecreaseReport>,
+    /// Rank correlation of forecast and realised decrease between the terminals of a round: whether the
+    /// twin knows whom a round helps.
+    pub decrease_within_rounds: Option<f64>,
     /// What was hidden, and how close the twin came to it.
     pub hidden: Vec<FactorReport>,
     /// Whether loss predicts success within a task group.
@@ -59,6 +66,30 @@ pub struct SubTwinReport {
     pub error_first: Option<f64>,
     /// Among the later ones.
     pub error_later: Option<f64>,
+}
+
+/// How the one-round loss decrease of all terminals, or of those of one task, was forecast. Decreases are
+/// shares of the loss before the round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DecreaseReport {
+    /// Name of the task; none for all terminals together.
+    pub task: Option<&'static str>,
+    /// Rounds that were looked at.
+    pub n: usize,
+    /// Mean of what happened.
+    pub realised: Option<f64>,
+    /// Mean of what the calibrated twin had forecast.
+    pub forecast: Option<f64>,
+    /// Root mean square of what happened: the error of who forecasts no change.
+    pub rms_unchanged: Option<f64>,
+    /// Root mean square error without calibration.
+    pub rmse_before: Option<f64>,
+    /// With calibration.
+    pub rmse_after: Option<f64>,
+    /// Rank correlation of forecast and realised decrease, calibrated.
+    pub spearman: Option<f64>,
+    /// Share of the rounds inside the 90 % interval, calibrated.
+    pub coverage: Option<f64>,
 }
 
 /// How close a twin came to what was hidden from it: median over the terminals that were
@@ -133,8 +164,12 @@ pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
             sub_twin("network delay", true, &forecasts.delay, FIRST_ROUNDS),
             sub_twin("network energy", true, &forecasts.energy, FIRST_ROUNDS),
             sub_twin("training loss", true, &forecasts.loss, FIRST_ROUNDS),
+            sub_twin("training decrease", false, &forecasts.decrease, FIRST_LOOKS),
+            sub_twin("decrease by task", false, &forecasts.group_decrease, FIRST_LOOKS),
             sub_twin("task success", false, &forecasts.success, FIRST_MEASUREMENTS),
         ],
+        decreases: decreases(forecasts, suite_of(&replay.scenario)),
+        decrease_within_rounds: within_rounds(forecasts),
         hidden: hidden(replay, forecasts),
         curve: curve(forecasts, suite_of(&replay.scenario)),
     }
@@ -166,6 +201,41 @@ fn sub_twin(name: &'static str, relative: bool, samples: &[Sample], first: u64) 
         error_first: error_of(|one| one.after, &|one| one.nth <= first),
         error_later: error_of(|one| one.after, &|one| one.nth > first),
     }
+}
+
+fn decreases(forecasts: &Forecasts, suite: &Suite) -> Vec<DecreaseReport> {
+    let total: Vec<&Sample> = forecasts.decrease.iter().collect();
+    let groups = suite.tasks.iter().enumerate().map(|(group, task)| {
+        let own = forecasts.group_decrease.iter().filter(|one| one.whose == group);
+        decrease(Some(task), &own.collect::<Vec<_>>())
+    });
+    std::iter::once(decrease(None, &total)).chain(groups).filter(|one| one.n > 0).collect()
+}
+
+fn decrease(task: Option<&'static str>, samples: &[&Sample]) -> DecreaseReport {
+    let of = |pick: fn(&Sample) -> f64| samples.iter().map(move |one| pick(one));
+    let rms = |pick| mean(of(pick).map(|error: f64| error * error)).map(f64::sqrt);
+    let ranks = |pick| centred_ranks(&of(pick).collect::<Vec<_>>());
+    let pairs = ranks(|one| one.after.mid).into_iter().zip(ranks(|one| one.measured));
+    DecreaseReport {
+        task,
+        n: samples.len(),
+        realised: mean(of(|one| one.measured)),
+        forecast: mean(of(|one| one.after.mid)),
+        rms_unchanged: rms(|one| one.measured),
+        rmse_before: rms(|one| one.measured - one.before.mid),
+        rmse_after: rms(|one| one.measured - one.after.mid),
+        spearman: correlation(&pairs.collect::<Vec<_>>()),
+        coverage: mean(of(|one| f64::from(one.after.holds(one.measured)))),
+    }
+}
+
+fn within_rounds(forecasts: &Forecasts) -> Option<f64> {
+    let ranks = |round: &Vec<(f64, f64)>| {
+        let (forecast, realised): (Vec<f64>, Vec<f64>) = round.iter().copied().unzip();
+        centred_ranks(&forecast).into_iter().zip(centred_ranks(&realised)).collect::<Vec<_>>()
+    };
+    correlation(&forecasts.terminal_decrease.iter().flat_map(ranks).collect::<Vec<_>>())
 }
 
 fn hidden(replay: &Replay, forecasts: &Forecasts) -> Vec<FactorReport> {

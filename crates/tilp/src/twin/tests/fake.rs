@@ -12,6 +12,7 @@ use crate::round::{
 };
 use crate::split::compress::Compressor;
 use crate::split::model::CutProfile;
+use crate::split::rates::{RateSchedule, Rates};
 use crate::twin::{Nominal, Twin, TwinOptions};
 use crate::units::{Bytes, Gain, Hertz, Joules, Operations, Seconds, Watts};
 use crate::wireless::RateModel;
@@ -79,7 +80,11 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
         give_up: Seconds(60.0),
         rho: 0.9,
         aggregate_every: 10,
-        rounds: 1000,
+        rates: RateSchedule {
+            start: Rates { server: 0.05, terminal: 0.2 },
+            final_share: 0.1,
+            rounds: 1000,
+        },
         tasks: (0..n).map(|n| n % 4).collect(),
         n_tasks: 4,
     }

@@ -92,6 +92,24 @@ fn the_training_twin_recovers_a_synthetic_law() {
 }
 
 #[test]
+fn doubt_about_a_mean_of_losses_is_shared_where_the_law_is_and_halves_where_terminals_swing_alone()
+{
+    let twin = trained(200, 0.15, 6);
+    let (_, tally) = draw_round(3, &mut Seed::new(6).stream("new"));
+    let alone = |n: usize| twin.fall_sd(&tally, &[(n, 1.0)], 0.0);
+    assert!((alone(3) - twin.rate_sd(&tally, 3)).abs() < 1e-15);
+    // Terminals of one group that do not take part have the same features, so the same doubt.
+    let idle: Vec<usize> =
+        (0..TERMINALS).filter(|&n| n % GROUPS == 1 && tally.features(n, 1)[0] == 0.0).collect();
+    let both = [(idle[0], 0.5), (idle[1], 0.5)];
+    assert!((twin.fall_sd(&tally, &both, 0.0) - alone(idle[0])).abs() < 1e-12);
+    let TrainingOptions { swing, common_swing, .. } = TrainingOptions::default();
+    let expected =
+        (alone(idle[0]).powi(2) + 0.01 * (swing * swing / 2.0 + common_swing.powi(2))).sqrt();
+    assert!((twin.fall_sd(&tally, &both, 0.1) - expected).abs() < 1e-12);
+}
+
+#[test]
 fn the_training_twin_is_safe_with_few_and_with_wild_data() {
     let twin = trained(12, 2.0, 4);
     let mut rng = Seed::new(4).stream("new");

@@ -64,6 +64,34 @@ fn in_the_mirror_calibration_changes_nothing() {
     }
 }
 
+#[test]
+fn the_loss_decrease_in_total_is_that_of_the_groups_and_that_of_the_imagined_round() {
+    let mut fake = Fake::new(18, MIRROR, 5);
+    let mut twin = fake.twin(TwinOptions::default());
+    for _ in 0..25 {
+        let (seen, plan) = (fake.observe(), fake.any_plan(6));
+        let outcome = fake.execute(&plan);
+        twin.calibrate(&seen, &plan, &outcome);
+    }
+    let (seen, plan) = (fake.observe(), fake.any_plan(6));
+    let actions = &plan.decision().terminals;
+    let found = twin.decreases(&seen, actions);
+    let (mut state, mut scratch) = (twin.state(&seen), twin.scratch());
+    let before = state.loss();
+    let step = twin.step(&mut state, actions, Sureness::Likely, &mut scratch);
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+    assert!(close(found.total.fall, step.loss_decrease) && found.total.fall != 0.0);
+    assert!(close(found.total.before, before));
+    assert!(close(found.total.share.mid, found.total.fall / before));
+    // Four groups of 5, 5, 4 and 4 terminals.
+    let sizes = [5.0, 5.0, 4.0, 4.0];
+    let falls = found.groups.iter().zip(sizes).map(|(one, size)| size * one.unwrap().fall);
+    assert!(close(falls.sum::<f64>() / 18.0, found.total.fall));
+    let widths = found.groups.iter().map(|one| one.unwrap().share.high - one.unwrap().share.low);
+    let total = found.total.share.high - found.total.share.low;
+    assert!(widths.into_iter().all(|width| width > total), "a mean of more swings less");
+}
+
 /// Errors of true delays once a terminal was heard of 30 times, and coverage of what is measured.
 fn learn(hidden: Hidden, seed: u64) -> (f64, f64, f64, f64) {
     let mut fake = Fake::new(50, hidden, seed);
