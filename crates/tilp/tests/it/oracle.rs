@@ -78,6 +78,27 @@ fn go(method: &str, more: &[&str]) -> Vec<RoundRecord> {
 }
 
 #[test]
+fn the_books_hold_the_loss_of_what_is_deployed_before_and_after_every_seventh_round() {
+    let Parts { mut world, mut allocator, limits, .. } = worlds::parts("random", &PINNED);
+    let losses = |world: &dyn World| {
+        world.reveal(&Question { samples: Some(32), ..Question::default() }).losses.unwrap()
+    };
+    for round in 1..=14 {
+        let (seen, before) = (world.observe(), losses(&world));
+        let done = world.execute(&limits.project(allocator.decide(&seen)));
+        let after = losses(&world);
+        let Some(changes) = done.ledger.losses else {
+            assert!(round % 7 != 0, "round {round} was not looked at");
+            continue;
+        };
+        assert_eq!(round % 7, 0, "round {round} was looked at");
+        assert_eq!(changes.iter().map(|one| one.before).collect::<Vec<_>>(), before);
+        assert_eq!(changes.iter().map(|one| one.after).collect::<Vec<_>>(), after);
+        assert_ne!(before, after, "somebody trained");
+    }
+}
+
+#[test]
 fn every_method_runs_the_same_whether_or_not_the_world_is_asked_for_the_truth() {
     for method in methods().iter().filter(|method| method.name != "oracle") {
         let Parts { mut world, mut allocator, limits, .. } =
