@@ -47,16 +47,12 @@ fn contents(sections: &[Section]) -> String {
     for section in sections {
         if section.plan.question == "compare" || !has_comparison {
             let headline = escaped(&headline(&section.plan, &section.table));
-            let (link, rows) = (link(section), rows(section));
-            let _ = writeln!(html, "<p class=\"headline\">{link} ({rows}): {headline}</p>");
+            let (link, rows, apart) = (link(section), rows(section), apart(section));
+            let _ = writeln!(html, "<p class=\"headline\">{link} ({rows}{apart}): {headline}</p>");
         }
     }
     let item = |section: &Section| {
-        let (rows, seeds) = (rows(section), seeds(&section.plan.seeds));
-        let apart = match section.set_apart.is_empty() {
-            true => String::new(),
-            false => format!("; set apart: {}", codes(&section.set_apart)),
-        };
+        let (rows, seeds, apart) = (rows(section), seeds(&section.plan.seeds), apart(section));
         format!("<li>{}: {rows}, {seeds}{apart}</li>\n", link(section))
     };
     let items: String = sections.iter().map(item).collect();
@@ -66,6 +62,14 @@ fn contents(sections: &[Section]) -> String {
 fn rows(section: &Section) -> String {
     let rows = section.table.rows.len();
     if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
+}
+
+/// What tells a study from another of the same scenario.
+fn apart(section: &Section) -> String {
+    match section.set_apart.is_empty() {
+        true => String::new(),
+        false => format!("; set apart: {}", codes(&section.set_apart)),
+    }
 }
 
 /// Seeds in words: a range where they are one.
