@@ -53,16 +53,18 @@ impl Twin {
         scratch: &Scratch,
         step: f64,
     ) -> Option<Decrease> {
-        let mean = |log_losses: &[f64]| {
-            members.iter().map(|&n| log_losses[n].exp()).sum::<f64>() / members.len() as f64
-        };
-        let (loss, fall) = (mean(before), mean(before) - mean(after));
-        let weigh = |n: usize| before[n].exp() / (loss * members.len() as f64);
-        let weighed: Vec<(usize, f64)> = members.iter().map(|&n| (n, weigh(n))).collect();
+        if members.is_empty() {
+            return None;
+        }
+        let sum = |log_losses: &[f64]| members.iter().map(|&n| log_losses[n].exp()).sum::<f64>();
+        let (n, total) = (members.len() as f64, sum(before));
+        let fall = total - sum(after);
+        let weighed: Vec<(usize, f64)> =
+            members.iter().map(|&n| (n, before[n].exp() / total)).collect();
         let reach = Z_90 * self.training.fall_sd(scratch.tally(), &weighed, step);
-        let mid = fall / loss;
+        let mid = fall / total;
         let share = Interval { low: mid - reach, mid, high: mid + reach };
-        (!members.is_empty()).then_some(Decrease { before: loss, fall, share })
+        Some(Decrease { before: total / n, fall: fall / n, share })
     }
 
     /// What one step of the fronts can do to a loss to first order: learning rate times squared gradient
