@@ -101,7 +101,7 @@ A study is a fixed list of runs (point x method x seed). Started again it goes o
 kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Shard
 i of N does every N-th run from the i-th on, into the same folder or one of its own (`tilp report`
 puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, the tables
-runs.csv, table.csv, table.md and table.tex, aims.md, the figures as SVG and PNG, and report.html.
+runs.csv, runs.jsonl, table.csv, table.md and table.tex, aims.md, the figures as SVG and PNG, and report.html.
 
 Exit codes: 0 done, 1 some run failed or a folder cannot be read or written, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C,
 SIGTERM and SIGUSR1 after the rounds in progress; checkpoints were written";
@@ -194,8 +194,8 @@ pub struct Report {
 const TWIN: &str = "\
 Two twins go through the rounds of a run whose terminals train side by side: one calibrates after
 every round (but for the loops that [methods.tilp] of the run's scenario freezes), one never does.
-Both forecast each round before they see it. Figures: delay.svg, energy.svg, loss.svg, success.svg,
-tasks.svg.
+Both forecast each round before they see it. Figures: delay.svg, energy.svg, loss.svg, decrease.svg,
+decrease-tasks.svg, success.svg, tasks.svg.
 
 Exit codes: 0 done, 1 failed on the way, 2 bad usage or bad input";
 

@@ -42,11 +42,17 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let bytes = std::fs::read(path).map_err(|error| at(path, "cannot read", &error))?;
     let (policy, weights) =
         Model::from_safetensors(&bytes).map_err(|error| at(path, "no policy in", &error))?;
+    let token = match std::env::var("TILP_TOKEN") {
+        Ok(token) => Some(token).filter(|token| !token.is_empty()),
+        Err(std::env::VarError::NotPresent) => None,
+        // Not the system's message, which would print it.
+        Err(_) => return Err(Failure::input("TILP_TOKEN is not UTF-8, expected text")),
+    };
     let limits = Limits {
         message_bytes: arguments.message_bytes,
         connections: arguments.connections,
         idle: Duration::from_secs(arguments.idle_s),
-        token: std::env::var("TILP_TOKEN").ok().filter(|token| !token.is_empty()),
+        token,
     };
     let address = arguments.listen;
     let taken = |error| Failure::input(format!("cannot listen at {address}: {error}"));

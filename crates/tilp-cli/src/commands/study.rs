@@ -106,6 +106,13 @@ fn failures(folder: &StudyFolder, shard: Shard) -> Result<String, Failure> {
     Ok(lines)
 }
 
+/// Threads for all runs together: `RAYON_NUM_THREADS`, else one for each core.
+fn n_threads() -> usize {
+    let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    set.filter(|n| *n > 0).unwrap_or_else(cores)
+}
+
 /// Where a study lies unless it is said. A first look has a folder of its own: it is another study, and
 /// must not stand in the way of the whole one.
 fn usual_folder(study: &Study, name: &str, scenario: &Scenario) -> PathBuf {
@@ -119,7 +126,7 @@ fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Resu
     let out = study.out.clone().unwrap_or_else(|| usual_folder(study, name, scenario));
     let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::study)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
-    let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let n_cores = n_threads();
     let workers = study.jobs.unwrap_or(n_cores).max(1);
     let cache = super::cache();
     let executor = Executor {
@@ -135,7 +142,7 @@ fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Resu
     let tally = executor.execute(&folder, shard, &progress);
     let _ = std::panic::take_hook();
     progress.clear();
-    let tally = tally.map_err(Failure::failed)?;
+    let tally = tally.map_err(Failure::study)?;
     if let Some(signal) = signals.asked() {
         let Tally { done, left, .. } = tally;
         let message =

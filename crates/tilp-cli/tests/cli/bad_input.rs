@@ -331,3 +331,12 @@ fn training_that_diverges_fails_with_a_reason_and_exit_code_1() {
     assert_names(&said, &["error: round", "expected a finite number", "learning.server_rate"]);
     assert_eq!(said.lines().count(), 1);
 }
+
+#[test]
+fn a_terminal_that_the_expert_never_masters_is_named() {
+    let scratch = Scratch::new("no-demonstrations");
+    // One try at a task, for fifty terminals, with noise as large as the largest motion twice over.
+    let set = ["--set", "tasks.demonstrations=1", "--set", "tasks.demonstration_noise=2.0"];
+    let said = refused(&scratch, &[&["run", "default", "--quiet"], &set[..]].concat());
+    assert_names(&said, &["tasks.demonstrations", "1", "as terminal", "less noise"]);
+}

@@ -199,3 +199,20 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
         assert!(line.contains(expected), "{line}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_token_that_is_no_text_is_refused_and_not_taken_for_none() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = Scratch::new("serve-token");
+    let run = ["run", "tiny", "--method", "random", "--rounds", "1", "--quiet", "--out", "run"];
+    succeed(scratch.path(), &run);
+    let output = tilp(scratch.path())
+        .args(["policy", "serve", "run/model.safetensors", "--listen", "127.0.0.1:0"])
+        .env("TILP_TOKEN", std::ffi::OsStr::from_bytes(b"\xffsecret"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("TILP_TOKEN") && !said.contains("secret"), "{said}");
+}

@@ -49,6 +49,23 @@ fn prints(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn a_report_does_not_write_over_runs_that_it_does_not_have() {
+    let scratch = Scratch::new("study-place");
+    let small = ["compare", "tiny", "--methods", "random", "--rounds", "2", "--quiet", "--seeds"];
+    for (seeds, more) in [("0..2", &["--out", "whole"][..]), ("0", &["--out", "other"])] {
+        succeed(scratch.path(), &[&small[..], &[seeds], more].concat());
+    }
+    let shard = ["0..2", "--shard", "0/2", "--out", "shard"];
+    succeed(scratch.path(), &[&small[..], &shard].concat());
+    let said = refused(&scratch, &["report", "other", "--out", "whole"]);
+    assert!(said.contains("whole: holds another study"), "{said}");
+    let said = refused(&scratch, &["report", "shard", "--out", "whole"]);
+    assert!(said.contains("whole: holds runs that the report would lose"), "{said}");
+    succeed(scratch.path(), &["report", "shard", "whole", "--out", "whole"]);
+    succeed(scratch.path(), &["report", "whole", "--out", "shard"]);
+}
+
+#[test]
 fn two_shards_put_together_are_the_study_in_one_piece() {
     let scratch = Scratch::new("study-shards");
     succeed(scratch.path(), &[&STUDY[..], &["--out", "whole"]].concat());

@@ -162,6 +162,7 @@ pub fn run_single(
             world.restore(&checkpoint.state)?;
             allocator.restore(&checkpoint.state)?;
             keeper.history.restore(&checkpoint.state)?;
+            keeper.go_on()?;
         }
         None => keeper.begin(&environment, &world, &*allocator)?,
     }
@@ -260,6 +261,18 @@ struct Keeper<'a> {
 impl<'a> Keeper<'a> {
     fn new(spec: &'a RunSpec, folder: RunFolder, watcher: &'a dyn Watcher) -> Self {
         Self { spec, folder, history: History::default(), watcher, error: None }
+    }
+
+    /// A program of another commit that goes on with a run is named in its manifest too.
+    fn go_on(&mut self) -> Result<(), RecordError> {
+        let mut manifest = self.folder.read_manifest()?;
+        let now = &self.spec.about["commit"];
+        let last = manifest.get("resumed_by").or_else(|| manifest.get("commit"));
+        if now.is_null() || last == Some(now) {
+            return Ok(());
+        }
+        manifest["resumed_by"] = now.clone();
+        self.folder.write(&Files::new().manifest(&manifest))
     }
 
     fn last_round(&self) -> u64 {

@@ -208,6 +208,7 @@ impl Plane<'_> {
         let Size { width, height } = self.size;
         let mut svg = String::new();
         for (value, label) in self.x.ticks() {
+            let label = escaped(&label);
             let x = LEFT + self.x.share(value) * width;
             let (top, bottom) = (ABOVE, ABOVE + height);
             let _ = writeln!(svg, "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{bottom:.1}\"/>");
@@ -218,6 +219,7 @@ impl Plane<'_> {
             );
         }
         for (value, label) in self.y.ticks() {
+            let label = escaped(&label);
             let y = ABOVE + (1.0 - self.y.share(value)) * height;
             let _ = writeln!(svg, "<path class=\"grid\" d=\"M{LEFT:.1} {y:.1}h{width:.1}\"/>");
             let (x, y, end) = (LEFT - 6.0, y + 4.0, "text-anchor=\"end\"");
@@ -296,6 +298,8 @@ fn escaped(text: &str) -> String {
             '>' => safe += "&gt;",
             '&' => safe += "&amp;",
             '"' => safe += "&quot;",
+            // No characters of XML, whatever stands before them.
+            '\u{fffe}' | '\u{ffff}' => safe.push(' '),
             c if c.is_control() => safe.push(' '),
             c => safe.push(c),
         }

@@ -146,6 +146,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_name_holds_is_text_and_nothing_else_wherever_it_stands() {
+        let name = "</text><script>&\u{ffff}\u{7}";
+        let mut one = figure(name, vec![(1.0, 1.0)]);
+        for panel in &mut one.panels {
+            panel.title = name.into();
+            panel.x = Axis::of_names(name, vec![name.into()]);
+            panel.series[0].name = name.into();
+        }
+        assert!(!one.to_svg().contains("<script"), "{}", one.to_svg());
+        assert!(one.to_svg().matches("&lt;script&gt;&amp;").count() >= 4 * 3);
+        one.to_png();
+    }
+
+    #[test]
     fn a_picture_has_the_size_and_the_colours_of_the_figure_and_letters_too() {
         let one = figure("t", vec![(0.0, 1.0), (1.0, 100.0)]);
         let read = |one: &Figure| resvg::tiny_skia::Pixmap::decode_png(&one.to_png()).unwrap();

@@ -98,6 +98,16 @@ pub fn assemble_with_clock(
     let roster = Roster::draw(scenario, seed.named("fleet"))?;
     let demonstrations =
         roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
+    if let Some(n) = demonstrations.iter().position(|set| set.actions.is_empty()) {
+        return Err(ScenarioError::Range {
+            field: "tasks.demonstrations".into(),
+            value: raw.tasks.demonstrations.to_string(),
+            expected: format!(
+                "enough for the expert to succeed once as terminal {n}, or less noise"
+            ),
+            place: scenario.place.clone(),
+        });
+    }
     let tasks = roster.tasks();
     let fleet = roster.fleet(raw, seed.named("episodes"))?;
     let engine = engine(raw, policy, &base, &demonstrations, seed.named("engine"));

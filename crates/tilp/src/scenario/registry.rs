@@ -195,7 +195,7 @@ impl Method {
     }
 
     /// How it trains; its fixed compression must be within the limit.
-    pub(super) fn training(&self, scenario: &Scenario) -> Result<Rule, ScenarioError> {
+    pub(crate) fn training(&self, scenario: &Scenario) -> Result<Rule, ScenarioError> {
         let raw = &scenario.raw;
         let rule = |rule| match (rule, raw.learning.server) {
             (Rule::Parallel, Server::Sequential) => Rule::Sequential,

@@ -86,7 +86,10 @@ impl Executor<'_> {
                 let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
                 match (&mut *ended, result) {
                     (Ok(sum), Ok(one)) => *sum = sum.plus(one),
-                    (Ok(_), Err(error)) => *ended = Err(error),
+                    (Ok(_), Err(error)) => {
+                        *ended = Err(error);
+                        return;
+                    }
                     (Err(_), _) => return,
                 }
             }

@@ -21,7 +21,7 @@ pub(super) const FINISHED: &str = "runs.jsonl";
 pub struct Finished {
     /// Version of the program that made it.
     pub version: Option<String>,
-    /// Its commit.
+    /// Its commit; that of the program that went on with it too, if it is another.
     pub commit: Option<String>,
     /// The metrics.
     pub summary: Summary,
@@ -64,7 +64,11 @@ impl Finished {
         let manifest = folder.read_manifest()?;
         let text = |name: &str| manifest.get(name).and_then(Value::as_str).map(str::to_owned);
         let curve = samples(&folder.read_rounds()?);
-        Ok(Self { version: text("version"), commit: text("commit"), summary, curve })
+        let commit = match (text("commit"), text("resumed_by")) {
+            (Some(first), Some(last)) => Some(format!("{first}, then {last}")),
+            (first, _) => first,
+        };
+        Ok(Self { version: text("version"), commit, summary, curve })
     }
 
     /// Refuses what no run can have left: a success beyond 0 to 1, anything negative or no number.

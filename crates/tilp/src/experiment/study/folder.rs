@@ -90,15 +90,12 @@ impl StudyFolder {
         plan.jobs(scenario)?; // all that is asked for exists
         plan.check(scenario).map_err(StudyError::Plan)?;
         let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), plan.to_json())];
-        let other = || StudyError::Other { path: path.to_owned() };
-        if path.join(PLAN).exists() {
-            if !holds(path, &files)? {
-                return Err(other());
-            }
-        } else if is_free(path)? {
+        if !path.join(PLAN).exists() && is_free(path, &files[0].1)? {
             appear(path, &files)?;
-        } else {
-            return Err(other());
+        }
+        // Another shard may have begun the same study meanwhile, or somebody another one.
+        if !holds(path, &files)? {
+            return Err(StudyError::Other { path: path.to_owned() });
         }
         Self::open(path)
     }
@@ -137,7 +134,10 @@ impl StudyFolder {
         let path = self.path.join(job.folder());
         if let Some(folder) = begun(&path, job)? {
             match Finished::of(&folder) {
-                Ok(finished) => return Ok(Outcome::Done(Box::new(finished))),
+                Ok(finished) => {
+                    check_subject(&folder, job)?;
+                    return Ok(Outcome::Done(Box::new(finished)));
+                }
                 Err(RecordError::Absent { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -189,7 +189,9 @@ fn holds(path: &Path, files: &[(String, String)]) -> Result<bool, RecordError> {
         let file = path.join(name);
         match fs::read(&file) {
             Ok(found) if found == text.as_bytes() => {}
-            Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error)
+                if ![ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) =>
+            {
                 return Err(RecordError::io("read", &file)(error));
             }
             _ => return Ok(false),
@@ -199,12 +201,13 @@ fn holds(path: &Path, files: &[(String, String)]) -> Result<bool, RecordError> {
 }
 
 /// Whether a study may begin in a folder. What another shard is just writing there is hidden or is
-/// the scenario.
-fn is_free(path: &Path) -> Result<bool, RecordError> {
+/// the same scenario; another scenario is somebody's own.
+fn is_free(path: &Path, scenario: &str) -> Result<bool, RecordError> {
     let is_ours = |entry: &fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        name == SCENARIO || name.starts_with('.')
+        let is_same = || fs::read(entry.path()).is_ok_and(|found| found == scenario.as_bytes());
+        name.starts_with('.') || name == SCENARIO && is_same()
     };
     match fs::read_dir(path) {
         Ok(entries) => Ok(entries.flatten().all(|entry| is_ours(&entry))),
@@ -254,6 +257,22 @@ fn begun(path: &Path, job: &Job) -> Result<Option<RunFolder>, RecordError> {
     }
     let reason = format!("scenario_hash is {}, expected {hash}", manifest["scenario_hash"]);
     Err(RecordError::Malformed { path: folder.path().join("manifest.json"), reason })
+}
+
+/// A finished run must be of the method and the seed that its folder is named after: a copy under
+/// another name would count twice. One that is not finished is checked by its checkpoint.
+fn check_subject(folder: &RunFolder, job: &Job) -> Result<(), RecordError> {
+    let manifest = folder.read_manifest()?;
+    for (field, expected) in [("method", json!(job.method.name)), ("seed", json!(job.seed))] {
+        if manifest[field] != expected {
+            let reason = format!("{field} is {}, expected {expected}", manifest[field]);
+            return Err(RecordError::Malformed {
+                path: folder.path().join("manifest.json"),
+                reason,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Folders that hold shards of the same study put together, in the order in which they came.

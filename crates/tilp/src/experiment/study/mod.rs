@@ -118,7 +118,9 @@ impl Plan {
         for point in &self.points {
             let scenario = scenario.varied(&point.overrides)?;
             for label in &point.methods {
-                points.push((point, scenario.clone(), method(label)?));
+                let method = method(label)?;
+                method.training(&scenario)?; // a fixed compression is within the limit
+                points.push((point, scenario.clone(), method));
             }
         }
         let of = |&seed: &u64| {

@@ -240,10 +240,13 @@ impl Axis {
         let main = match self {
             Self::Retention => {
                 let q = 1.0 - self.number(value, 0.0, 1.0)?;
+                let rounded = (q * 1e6).round() / 1e6;
+                // 1 - 0.8 is a last bit below 0.2: the bound must not lie below what is given.
+                let q = q.max(rounded);
                 // TiLP decides q up to this bound; the reference rules and the published methods, which
                 // do not decide it, are given it.
                 for label in &mut methods {
-                    let given = format!("{label}+q{}", (q * 1e6).round() / 1e6);
+                    let given = format!("{label}+q{rounded}");
                     if q > 0.0 && method(&given).is_ok() {
                         *label = given;
                     }

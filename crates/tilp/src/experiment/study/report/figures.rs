@@ -5,8 +5,8 @@ use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Sample, Tab
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
 use crate::statistics::{bootstrap_mean, stratified_shares_above};
 
-/// Methods that are drawn of a study with more than there are colours; if it has none of them, its
-/// first.
+/// Methods that come first in a study with more than there are colours, in this order; those of the
+/// highest success follow, as far as colours go.
 const DRAWN: [&str; 7] = [
     "tilp",
     "hsfl+guard",
@@ -57,14 +57,22 @@ fn bands_behind(panel: &mut Panel) {
     panel.series.sort_by_key(|series| !matches!(series.mark, Mark::Band(_)));
 }
 
-/// Which rows are drawn, with their colours.
+/// Which rows are drawn, with their colours. That of the highest success always is.
 fn drawn(table: &Table) -> Vec<(&Row, Colour)> {
-    let named = |name: &&str| table.rows.iter().find(|row| row.subject.method == *name);
-    let mut rows: Vec<&Row> = DRAWN.iter().filter_map(named).collect();
-    if rows.is_empty() || table.rows.len() <= COLOURS.len() {
-        rows = table.rows.iter().collect();
+    let mut rows: Vec<&Row> = table.rows.iter().filter(|row| !row.runs.is_empty()).collect();
+    if rows.len() > COLOURS.len() {
+        let success =
+            |row: &Row| row.estimate(Metric::named("success_final")).map_or(0.0, |e| e.mean);
+        rows.sort_by(|a, b| success(b).total_cmp(&success(a)));
+        let best = rows[0].subject.clone();
+        // The order is stable: among those that are not named success decides.
+        let place = |row: &&Row| DRAWN.iter().position(|name| *name == row.subject.method);
+        rows.sort_by_key(|row| place(row).unwrap_or(DRAWN.len()));
+        let last = COLOURS.len() - 1;
+        let at = rows.iter().position(|row| row.subject == best).unwrap_or(last);
+        rows[last..=at.max(last)].rotate_right(1);
     }
-    rows.into_iter().filter(|row| !row.runs.is_empty()).zip(COLOURS).collect()
+    rows.into_iter().zip(COLOURS).collect()
 }
 
 /// Success, latency and volume over the rounds, and success over seconds, joules and bytes.
@@ -181,7 +189,11 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
     } else {
         Axis::of_names(axis.title(), plan.points.iter().map(|point| point.label.clone()).collect())
     };
-    let plain = |method: &str| without_q(method).to_owned();
+    // Along retention a method has another q at every point; elsewhere `+q` is another method.
+    let plain = |method: &str| match axis {
+        SweepAxis::Retention => without_q(method).to_owned(),
+        _ => method.to_owned(),
+    };
     let mut methods: Vec<String> = Vec::new();
     for row in &table.rows {
         if !methods.contains(&plain(&row.subject.method)) {
@@ -191,7 +203,7 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
     let panels = SWEPT.iter().map(|&(title, name, unit, factor, scale)| {
         let mut panel = panel(title, "", unit, Scale::Linear, scale);
         panel.x = across.clone();
-        for (method, colour) in methods.iter().zip(COLOURS) {
+        for (method, colour) in methods.iter().zip(COLOURS.into_iter().cycle()) {
             let (mut line, mut band) = (Vec::new(), Vec::new());
             for (index, point) in plan.points.iter().enumerate() {
                 let row = table.rows.iter().find(|row| {

@@ -3,7 +3,7 @@
 pub(super) mod aims;
 mod columns;
 mod differences;
-mod figures;
+pub(super) mod figures;
 mod headline;
 pub(super) mod latex;
 pub(super) mod page;

@@ -55,12 +55,26 @@ fn an_aim_is_met_where_the_whole_interval_says_so() {
     assert!(found.contains("points | missed |"), "{found}");
     let one = seconds(&[("tilp", &[Some(10.0)]), ("asfl+guard", &[Some(20.0)])]);
     assert!(one.contains("asfl+guard | 0.50 times | missed by the one pair"), "{one}");
-    let (plan, table) = compared(
-        &["tilp", "random"],
-        &[result("tilp", 0, done(0.8)), result("random", 0, done(0.5))],
-        1,
-    );
-    assert!(line(plan, table, "without violation").contains("100.00 %"));
+}
+
+#[test]
+fn rounds_without_violation_are_those_of_the_worst_run_and_nothing_if_not_measured() {
+    let found = |shares: [Option<f64>; 2]| {
+        let run = |(seed, share): (usize, &Option<f64>)| {
+            let summary = Summary { violation_zero_share: *share, ..Default::default() };
+            result("tilp", seed as u64, ended(summary))
+        };
+        let mut results: Vec<RunResult> = shares.iter().enumerate().map(run).collect();
+        results.push(result("random", 0, done(0.5)));
+        let (plan, table) = compared(&["tilp", "random"], &results, 2);
+        line(plan, table, "without violation")
+    };
+    let good = found([Some(1.0), Some(0.999)]);
+    assert!(good.contains("| 99.90 % of the rounds in the worst run | met |"), "{good}");
+    let bad = found([Some(1.0), Some(0.998)]);
+    assert!(bad.contains("| 99.80 % of the rounds in the worst run | missed |"), "{bad}");
+    let unknown = found([Some(1.0), None]);
+    assert!(unknown.contains("| not measured in every run | - |"), "{unknown}");
 }
 
 #[test]

@@ -244,6 +244,62 @@ fn a_folder_holds_one_study() {
     assert!(matches!(StudyFolder::open(&scratch.path("d")), Err(StudyError::Absent { .. })));
 }
 
+#[test]
+fn somebodys_own_scenario_is_not_written_over_and_the_same_one_is_no_obstacle() {
+    let scratch = Scratch::new("own");
+    let file = scratch.path("a").join("scenario.toml");
+    fs::create_dir_all(scratch.path("a")).unwrap();
+    fs::write(&file, "extends = \"tiny\"\n").unwrap();
+    let plan = || comparison(&question(&["random"], &[0]));
+    let found = StudyFolder::create(&scratch.path("a"), plan(), &scenario());
+    assert!(matches!(found, Err(StudyError::Other { .. })));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "extends = \"tiny\"\n");
+    // What another shard has got to when this one begins.
+    fs::write(&file, scenario().to_toml()).unwrap();
+    StudyFolder::create(&scratch.path("a"), plan(), &scenario()).unwrap();
+}
+
+#[test]
+fn shards_that_begin_at_the_same_moment_all_begin_the_same_study() {
+    let scratch = Scratch::new("together");
+    for time in 0..20 {
+        let path = scratch.path(&time.to_string());
+        std::thread::scope(|scope| {
+            let shards: Vec<_> = (0..4).map(|_| scope.spawn(|| study(&path))).collect();
+            shards.into_iter().for_each(|shard| assert_eq!(shard.join().unwrap().jobs.len(), 4));
+        });
+    }
+}
+
+#[test]
+fn a_copy_of_a_finished_run_does_not_count_for_another_seed() {
+    let scratch = Scratch::new("copied");
+    let whole = study(&scratch.path("whole"));
+    executor().execute(&whole, Shard { index: 0, count: 4 }, &Silent::stopping_after(99)).unwrap();
+    let same = |job: &&Job| job.subject == whole.jobs[0].subject && job.seed == 1;
+    let other = whole.jobs.iter().find(same).unwrap();
+    let [from, to] = [&whole.jobs[0], other].map(|job| whole.path().join(job.folder()));
+    fs::rename(from, to).unwrap();
+    let said = whole.outcome(other).unwrap_err().to_string();
+    assert!(said.contains("manifest.json") && said.contains("seed is 0, expected 1"), "{said}");
+}
+
+#[test]
+fn a_run_that_another_program_goes_on_with_names_both() {
+    let scratch = Scratch::new("resumed");
+    let whole = study(&scratch.path("whole"));
+    let by = |commit: &str| Executor {
+        workers: 1,
+        about: serde_json::json!({ "commit": commit }),
+        ..executor()
+    };
+    let only = Shard { index: 0, count: 4 };
+    by("one").execute(&whole, only, &Silent::stopping_after(2)).unwrap();
+    by("two").execute(&whole, only, &Silent::stopping_after(99)).unwrap();
+    let Outcome::Done(finished) = whole.outcome(&whole.jobs[0]).unwrap() else { panic!() };
+    assert_eq!(finished.commit.as_deref(), Some("one, then two"));
+}
+
 /// The same study in another folder, without its run folders: what a report of it leaves.
 fn handed_on(study: &StudyFolder, path: &Path) -> StudyFolder {
     let report = Report::of(std::slice::from_ref(study)).unwrap();

@@ -32,6 +32,34 @@ fn a_row_that_is_level_with_tilp_is_named_in_the_first_paragraph() {
 }
 
 #[test]
+fn of_many_methods_the_named_are_drawn_then_the_best_and_the_best_of_all_in_any_case() {
+    let drawn = |methods: &[&str]| -> Vec<String> {
+        let plan = comparison(&question(methods, &[0]));
+        let success = |at: usize| done(0.5 + 0.01 * at as f64);
+        let results: Vec<RunResult> =
+            methods.iter().enumerate().map(|(at, name)| result(name, 0, success(at))).collect();
+        let figure = report::figures::convergence(&Table::new(&plan, &results));
+        let names = figure.panels[0].series.iter().map(|series| series.name.clone());
+        names.filter(|name| !name.is_empty()).collect()
+    };
+    let few = ["tilp", "random", "greedy"];
+    assert_eq!(drawn(&few), few);
+    let many =
+        ["random", "greedy", "fedavg", "splitnn", "asfl", "hsfl", "deficit", "tilp", "fedsl"];
+    let expected = ["tilp", "deficit", "fedsl", "hsfl", "asfl", "splitnn", "fedavg"];
+    assert_eq!(drawn(&many), expected);
+    let named = ["tilp", "hsfl", "asfl", "fedsl", "splitnn", "splitfed"].map(|name| match name {
+        "tilp" => name.to_owned(),
+        _ => format!("{name}+guard"),
+    });
+    let mut all: Vec<&str> = named.iter().map(String::as_str).collect();
+    all.extend(["deficit", "random", "splitnn+guard+q0.9"]);
+    let found = drawn(&all);
+    assert_eq!(found.len(), 7);
+    assert_eq!(found[6], "splitnn+guard+q0.9", "{found:?}");
+}
+
+#[test]
 fn latex_is_escaped_and_marks_the_best() {
     let (plan, table) = made_up();
     let tex = report::latex::table(&plan, &table);

@@ -32,6 +32,15 @@ fn every_question_of_the_paper_is_a_plan_that_can_be_run() {
 }
 
 #[test]
+fn a_fixed_compression_beyond_the_limit_is_refused_before_anything_is_written() {
+    let scratch = Scratch::new("beyond");
+    let plan = comparison(&question(&["tilp", "asfl+guard+q0.95"], &[0]));
+    let said = StudyFolder::create(&scratch.path("a"), plan, &scenario()).unwrap_err().to_string();
+    assert!(said.contains("q0.95") && said.contains("limits.compression"), "{said}");
+    assert!(!scratch.path("a").exists());
+}
+
+#[test]
 fn a_sweep_changes_what_it_says() {
     let base = Scenario::load("default", &[]).unwrap();
     let asked = || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0] };
@@ -43,6 +52,11 @@ fn a_sweep_changes_what_it_says() {
     assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.9");
     assert_eq!(plan.points[1].methods[2], "asfl+guard");
     assert_eq!(plan.points[0].methods[0], "tilp");
+    // 1 - 0.8 is no whole 0.2: what is given is within the bound all the same.
+    let plan = values(Axis::Retention, &["0.8", "0.9", "0.7"]).unwrap();
+    assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.2");
+    assert_eq!(plan.points[2].overrides[1], "limits.compression=0.30000000000000004");
+    plan.jobs(&base).unwrap();
     let plan = values(Axis::Snr, &["-5"]).unwrap();
     assert_eq!(plan.points[0].overrides, ["cell.noise_figure_db=14"]);
     let plan = values(Axis::Split, &["deep", "any"]).unwrap();
