@@ -1,6 +1,6 @@
 //! Pages, figures and files.
 
-use super::made_up::{done, file, made_up, made_up_report, report_of, result};
+use super::made_up::{at, done, file, made_up, made_up_report, report_of, result};
 use super::*;
 
 #[test]
@@ -57,6 +57,22 @@ fn of_many_methods_the_named_are_drawn_then_the_best_and_the_best_of_all_in_any_
     let found = drawn(&all);
     assert_eq!(found.len(), 7);
     assert_eq!(found[6], "splitnn+guard+q0.9", "{found:?}");
+}
+
+#[test]
+fn a_method_with_compression_is_a_line_of_its_own_but_along_the_retention() {
+    let lines = |axis: Axis, values: [&str; 2], methods: &[&str]| -> Vec<String> {
+        let plan = sweep(axis, &values.map(str::to_owned), &question(methods, &[0])).unwrap();
+        let run = |subject: Subject| at(&subject.point, &subject.method, 0, done(0.5));
+        let results: Vec<RunResult> = plan.subjects().into_iter().map(run).collect();
+        let figure = report::figures::swept(&plan, &Table::new(&plan, &results), axis);
+        let names = figure.panels[0].series.iter().map(|series| series.name.clone());
+        names.filter(|name| !name.is_empty()).collect()
+    };
+    let methods = ["tilp", "splitnn+guard+q0.9", "splitnn+guard"];
+    assert_eq!(lines(Axis::Bandwidth, ["5", "10"], &methods), methods);
+    let methods = ["tilp", "splitnn+guard"];
+    assert_eq!(lines(Axis::Retention, ["0.1", "0.5"], &methods), methods);
 }
 
 #[test]
