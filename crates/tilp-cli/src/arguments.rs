@@ -100,11 +100,13 @@ const STUDY: &str = "\
 A study is a fixed list of runs (point x method x seed). Started again it goes on: finished runs are
 kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Shard
 i of N does every N-th run from the i-th on, into the same folder or one of its own (`tilp report`
-puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, the tables
-runs.csv, runs.jsonl, table.csv, table.md and table.tex, aims.md, the figures as SVG and PNG, and report.html.
+puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, runs.jsonl
+(what is kept of each finished run), the tables runs.csv, table.csv, table.md and table.tex, aims.md,
+the figures as SVG and PNG, and report.html.
 
-Exit codes: 0 done, 1 some run failed or a folder cannot be read or written, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C,
-SIGTERM and SIGUSR1 after the rounds in progress; checkpoints were written";
+Exit codes: 0 done, 1 some run failed or a folder cannot be read or written, 2 bad usage or bad
+input, 130, 143 and 138 stopped by Ctrl-C, SIGTERM and SIGUSR1 after the rounds in progress;
+checkpoints were written";
 
 /// What all studies have in common.
 #[derive(Args)]

@@ -126,12 +126,12 @@ fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Resu
     let out = study.out.clone().unwrap_or_else(|| usual_folder(study, name, scenario));
     let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::study)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
-    let n_cores = n_threads();
-    let workers = study.jobs.unwrap_or(n_cores).max(1);
+    let n_threads = n_threads();
+    let workers = study.jobs.unwrap_or(n_threads).max(1);
     let cache = super::cache();
     let executor = Executor {
         workers,
-        threads: (n_cores / workers).max(1),
+        threads: (n_threads / workers).max(1),
         cache: cache.as_ref(),
         about: about(),
         checkpoint_every: study.checkpoint_every,

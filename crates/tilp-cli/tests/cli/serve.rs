@@ -14,6 +14,10 @@ use tungstenite::{Message, WebSocket, connect};
 use crate::bad_input::refused;
 use crate::{Scratch, succeed, tilp};
 
+/// A run whose policy is there to be served.
+const RUN: [&str; 9] =
+    ["run", "tiny", "--method", "random", "--rounds", "1", "--quiet", "--out", "run"];
+
 type Client = WebSocket<MaybeTlsStream<TcpStream>>;
 
 /// A server that ends with its owner.
@@ -33,8 +37,7 @@ impl Drop for Serving {
 impl Serving {
     fn start(name: &str, token: &str, more: &[&str]) -> Self {
         let scratch = Scratch::new(name);
-        let run = ["run", "tiny", "--method", "random", "--rounds", "1", "--quiet", "--out", "run"];
-        succeed(scratch.path(), &run);
+        succeed(scratch.path(), &RUN);
         let mut command = tilp(scratch.path());
         command.args(["policy", "serve", "run/model.safetensors", "--listen", "127.0.0.1:0"]);
         command.args(more).env("TILP_TOKEN", token).stdout(Stdio::piped());
@@ -205,8 +208,7 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
 fn a_token_that_is_no_text_is_refused_and_not_taken_for_none() {
     use std::os::unix::ffi::OsStrExt;
     let scratch = Scratch::new("serve-token");
-    let run = ["run", "tiny", "--method", "random", "--rounds", "1", "--quiet", "--out", "run"];
-    succeed(scratch.path(), &run);
+    succeed(scratch.path(), &RUN);
     let output = tilp(scratch.path())
         .args(["policy", "serve", "run/model.safetensors", "--listen", "127.0.0.1:0"])
         .env("TILP_TOKEN", std::ffi::OsStr::from_bytes(b"\xffsecret"))
