@@ -11,6 +11,7 @@ use tilp::rl::policy::Space;
 use tilp::rl::replay::{Scene, Transition};
 use tilp::rl::sac::{Sac, Settings};
 use tilp::rng::{Rng, Seed};
+use tilp::scenario::{Scenario, tilp_options};
 
 const EPISODE: usize = 200;
 const STEPS: usize = 20_000;
@@ -59,9 +60,17 @@ fn evaluate(sac: &Sac, seed: Seed) -> f32 {
 }
 
 fn learn(seed: Seed) -> Sac {
-    let space =
-        Space { terminal_features: 3, global_features: 0, reals: 1, categories: 0, flag: false };
-    let settings = Settings { real_share: 1.0, ..Settings::usual(&space) };
+    let scenario = Scenario::load("default", &[]).expect("a built-in scenario is sound");
+    let options = tilp_options(&scenario).actor_critic;
+    let space = Space {
+        terminal_features: 3,
+        global_features: 0,
+        reals: 1,
+        categories: 0,
+        flag: false,
+        log_deviation: options.log_deviation,
+    };
+    let settings = Settings { real_share: 1.0, samples: 128, ..options.settings(&space, 0.99) };
     let mut agent = Agent::new(space, settings, 1, [STEPS, 1], seed);
     let mut episodes = seed.stream("episodes");
     let mut pendulum = Pendulum::new(&mut episodes);

@@ -1,7 +1,7 @@
 //! Time of one whole plan of TiLP in its twin: what the twin looks at, search, guard. Prints
 //! `name = milliseconds`, medians and least times.
 //!
-//! The cell is made here, so that no scenario is needed. `plain` is the paper's sampler with the
+//! The cell is made here; what TiLP is set to comes from the default scenario. `plain` is the paper's sampler with the
 //! band shared by need, `improved` the search that runs by default; `guided` has actor and critic.
 //! `plain_gflops` beside `peak_gflops` is the share of the machine that the search uses.
 //!
@@ -17,6 +17,7 @@ use tilp::cost::{Accounting, Hardware, Payload, Profile, Sync};
 use tilp::nn::matrix::{Matrix, Store, product};
 use tilp::rng::Seed;
 use tilp::round::{Allocator, Limits, Observation, TerminalView};
+use tilp::scenario::{Scenario, tilp_options};
 use tilp::search::cem::Cem;
 use tilp::search::sample::Choice;
 use tilp::split::compress::Compressor;
@@ -34,7 +35,7 @@ fn main() {
     if let Some(at) = arguments.iter().position(|one| one == "--problem") {
         return std::fs::write(&arguments[at + 1], problem()).expect("writes the problem");
     }
-    let (plain, improved) = (Cem::paper(200, 25, 5), Cem::improved(200, 25, 5));
+    let (plain, improved) = (cem(true, 200), cem(false, 200));
     let [median, least] = timed(plain, 50, false, 301);
     report("plain", [median, least]);
     let billions = OPERATIONS * (5 * 200 * 16 * 50) as f64 / 1e9;
@@ -47,8 +48,7 @@ fn main() {
         report(&format!("plain_{terminals}_terminals"), timed(plain, terminals, false, 15));
     }
     for samples in [500, 1000, 2000] {
-        let cem = Cem::paper(samples, 25, 5);
-        report(&format!("plain_{samples}_samples"), timed(cem, 50, false, 15));
+        report(&format!("plain_{samples}_samples"), timed(cem(true, samples), 50, false, 15));
     }
 }
 
@@ -98,7 +98,7 @@ fn timed(cem: Cem, n_terminals: usize, guided: bool, calls: usize) -> [f64; 2] {
 /// A problem of fifty terminals as JSON, with candidates and what they return.
 fn problem() -> String {
     let n_terminals = 50;
-    let options = options(Cem::paper(200, 25, 5), false, false);
+    let options = options(cem(true, 200), false, false);
     let tilp = Tilp::new(nominal(n_terminals), options, Seed::new(0));
     let seen = observation(n_terminals, 7);
     let mut rng = Seed::new(1).stream("candidates");
@@ -124,7 +124,19 @@ fn problem() -> String {
     format!("{all}\n")
 }
 
+/// TiLP as in the default scenario, but for this.
+fn set(overrides: &[String]) -> TilpOptions {
+    tilp_options(&Scenario::load("default", overrides).expect("a sound scenario"))
+}
+
+/// The search with this many samples.
+fn cem(plain: bool, samples: usize) -> Cem {
+    let plain = format!("methods.tilp.plain_search={plain}");
+    set(&[plain, format!("methods.tilp.samples={samples}")]).cem
+}
+
 fn options(cem: Cem, guided: bool, seeds: bool) -> TilpOptions {
+    let usual = set(&[]);
     let weights = RewardWeights { task: 1.0, delay: 5e-4, energy: 5e-3, penalty: 1.0 };
     TilpOptions {
         cem,
@@ -137,8 +149,9 @@ fn options(cem: Cem, guided: bool, seeds: bool) -> TilpOptions {
         reward_unit: 1e-3,
         start_scheduled: 10.0,
         budget_ms: None,
-        twin: TwinOptions { weights, ..TwinOptions::default() },
+        twin: TwinOptions { weights, ..usual.twin },
         parts: Parts { actor: guided, critic: guided, cem: true, repair: true, seeds },
+        ..usual
     }
 }
 

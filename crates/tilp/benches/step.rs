@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tilp::rng::Seed;
+use tilp::round::TerminalId;
 use tilp::split::compress::Compressor;
 use tilp::split::data::Dataset;
 use tilp::split::engine::{Engine, Participant, Settings};
@@ -98,7 +99,8 @@ fn engine(policy: &Arc<Policy>, base: &Weights, n_terminals: usize) -> Engine<Po
 }
 
 fn participants(n_terminals: usize, q: f64) -> Vec<Participant> {
-    (0..n_terminals).map(|terminal| Participant { terminal, cut: CUT, q }).collect()
+    let ids = (0..n_terminals as u32).map(TerminalId);
+    ids.map(|terminal| Participant { terminal, cut: CUT, q }).collect()
 }
 
 /// One terminal through the messages, cut in the middle.
@@ -123,11 +125,11 @@ fn round(policy: &Arc<Policy>, base: &Weights, q: f64, name: &str) {
 /// A round with an aggregation after it and the download before it.
 fn sync_round(policy: &Arc<Policy>, base: &Weights) {
     let mut engine = engine(policy, base, TERMINALS);
-    let everybody: Vec<usize> = (0..TERMINALS).collect();
+    let everybody = engine.ids();
     let mut round = 0;
     report("round_50_aggregated", 60, || {
         round += 1;
         black_box(engine.round(round, &participants(TERMINALS, 0.0)).expect("sound"));
-        engine.aggregate(&everybody);
+        engine.aggregate(&everybody).expect("sound");
     });
 }

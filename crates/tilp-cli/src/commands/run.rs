@@ -55,7 +55,7 @@ fn failure(error: RunError, begun: bool) -> Failure {
         RunError::Scenario(_) | RunError::Snapshot(_) => Failure::input(error),
         RunError::Record(RecordError::Io { .. }) if begun => Failure::failed(error),
         RunError::Record(_) => Failure::input(error),
-        RunError::Diverged { .. } | RunError::Decided { .. } => Failure::failed(error),
+        RunError::Diverged { .. } | RunError::Loop(_) => Failure::failed(error),
     }
 }
 

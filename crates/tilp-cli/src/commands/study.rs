@@ -20,13 +20,13 @@ use crate::study_progress::StudyProgress;
 pub fn compare(arguments: Compare) -> Result<(), Failure> {
     let study = &arguments.study;
     let question = question(study, &arguments.methods, "0..5", None)?;
-    carry_out(study, "compare", comparison(&question), &question.scenario)
+    carry_out(study, comparison(&question), &question.scenario)
 }
 
 /// TiLP without each of its parts.
 pub fn ablate(arguments: Ablate) -> Result<(), Failure> {
     let question = question(&arguments.study, &[], "0..3", None)?;
-    carry_out(&arguments.study, "ablate", ablations(&question), &question.scenario)
+    carry_out(&arguments.study, ablations(&question), &question.scenario)
 }
 
 /// Methods along an axis.
@@ -34,8 +34,7 @@ pub fn sweep(arguments: Sweep) -> Result<(), Failure> {
     let axis = Axis::named(&arguments.axis).map_err(Failure::input)?;
     let question = question(&arguments.study, &arguments.methods, "0..2", Some(300))?;
     let plan = tilp::experiment::study::sweep(axis, &arguments.values, &question);
-    let name = format!("sweep-{}", axis.name());
-    carry_out(&arguments.study, &name, plan.map_err(Failure::input)?, &question.scenario)
+    carry_out(&arguments.study, plan.map_err(Failure::input)?, &question.scenario)
 }
 
 fn question(
@@ -120,10 +119,11 @@ fn usual_folder(study: &Study, name: &str, scenario: &Scenario) -> PathBuf {
     PathBuf::from(format!("studies/{name}-{}{quick}", folder_name(scenario.name())))
 }
 
-fn carry_out(study: &Study, name: &str, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {
+fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {
     let shard = study.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
     let shard = shard.map_err(Failure::input)?;
-    let out = study.out.clone().unwrap_or_else(|| usual_folder(study, name, scenario));
+    let out =
+        study.out.clone().unwrap_or_else(|| usual_folder(study, &plan.question.folder(), scenario));
     let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::study)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
     let n_threads = n_threads();

@@ -3,6 +3,7 @@
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
 //! - `engines`: robots in MuJoCo, and the program without it.
 //! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
+//! - `old_runs`: folders of version 1 of the program.
 //! - `output`: formats, quiet, pipes, help.
 //! - `plan`: an observation in, a plan with reasons out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
@@ -15,6 +16,7 @@
 mod bad_input;
 mod engines;
 mod libero;
+mod old_runs;
 mod output;
 mod plan;
 mod repeat;

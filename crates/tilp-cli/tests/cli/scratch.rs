@@ -101,7 +101,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a scratch folder can be made");
     for path in fs::read_dir(from).expect("a run folder can be listed") {
         let path = path.expect("an entry").path();

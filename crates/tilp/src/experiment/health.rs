@@ -4,15 +4,17 @@ use rand::RngExt;
 use rayon::prelude::*;
 
 use super::regime::{Regime, regime};
+use crate::cost::CostModel;
 use crate::rng::Seed;
 use crate::round::SuccessCount;
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
 use crate::split::central::{Rule, Trainer};
 use crate::split::data::Dataset;
 use crate::split::model::Weights;
+use crate::split::policy::Policy;
 use crate::tasks::{EpisodeSet, Robot, Start, Workcell};
 use crate::units::{Bytes, Operations};
-use crate::world::{Cell, Radio};
+use crate::world::{Fleet, Radio, SimulatedCell};
 
 /// Measured criteria of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,50 +64,60 @@ pub fn health(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Health, ScenarioError> {
-    let Parts { world, .. } = assemble(scenario, method, seed, cache, progress)?;
+    let Parts { cell, laboratory, .. } = assemble(scenario, method, seed, cache, progress)?;
     let seed = Seed::new(seed).named("health");
-    let base = world.engine.virtual_mean();
+    let (fleet, policy, radio) = (laboratory.fleet(), laboratory.policy(), cell.radio());
+    let base = cell.engine().virtual_mean();
+    let (present, episodes) = (cell.present(), fleet.schedule.final_episodes);
     let measure = |weights: &Weights| {
-        let by_terminal = world.fleet.final_success(weights, world.engine.model());
-        by_terminal.into_iter().fold(SuccessCount::default(), SuccessCount::plus)
+        let final_set = EpisodeSet::Final;
+        let counts = fleet.measure(final_set, 0, episodes, &present, weights, policy);
+        counts.into_iter().map(|one| one.count).fold(SuccessCount::default(), SuccessCount::plus)
     };
-    let data = union(&world);
-    let trained = (steps > 0).then(|| centralised(&world, &data, &base, steps, seed));
+    let data = union(&cell);
+    let trained = (steps > 0).then(|| centralised(policy, &data, &base, steps, seed));
     Ok(Health {
-        expert: expert_success(&world, seed),
-        random_robot: random_success(&world, seed),
+        expert: expert_success(fleet, seed),
+        random_robot: random_success(fleet, seed),
         base: measure(&base),
         centralised: trained.map(|weights| measure(&weights)),
         n_samples: data.len(),
-        regime: regime(&world, 300),
-        cuts: world.radio.limits.cuts.iter().map(|&cut| sizes(&world.radio, cut)).collect(),
+        regime: regime(radio, 300),
+        cuts: radio.cost.limits.cuts.iter().map(|&cut| sizes(radio, cut)).collect(),
     })
 }
 
 fn sizes(radio: &Radio, cut: usize) -> CutSizes {
-    let job = |q| radio.accounting.training(&radio.profile, cut, q, 0, cut);
+    let CostModel { accounting, profile, .. } = &radio.cost;
+    let job = |q| accounting.training(profile, profile.batch, cut, q, 0, cut);
     CutSizes {
         cut,
         up: job(0.0).up,
-        up_least: job(radio.limits.compression).up,
+        up_least: job(radio.cost.limits.compression).up,
         work: job(0.0).work,
         copy: job(0.0).sync_up,
-        memory: radio.profile.memory(cut),
+        memory: radio.cost.profile.memory(cut),
     }
 }
 
-fn union(world: &Cell) -> Dataset {
-    let terminals = world.engine.terminals();
-    let mut all = terminals[0].data().clone();
-    terminals[1..].iter().for_each(|terminal| all.append(terminal.data()));
+fn union(cell: &SimulatedCell) -> Dataset {
+    let sets: Vec<_> = cell.engine().data_sets().into_values().collect();
+    let mut all = sets[0].as_ref().clone();
+    sets[1..].iter().for_each(|data| all.append(data));
     all
 }
 
 /// Adam on everybody's data, its rate falling along a cosine in twenty stages.
-fn centralised(world: &Cell, data: &Dataset, base: &Weights, steps: usize, seed: Seed) -> Weights {
+fn centralised(
+    policy: &Policy,
+    data: &Dataset,
+    base: &Weights,
+    steps: usize,
+    seed: Seed,
+) -> Weights {
     const STAGES: usize = 20;
     let rate = 1e-3f32;
-    let mut trainer = Trainer::new(world.engine.model(), base.clone(), Rule::Adam { rate });
+    let mut trainer = Trainer::new(policy, base.clone(), Rule::Adam { rate });
     for stage in 0..STAGES {
         let progress = stage as f32 / STAGES as f32;
         trainer.set_rate(rate * 0.5 * (1.0 + (std::f32::consts::PI * progress).cos()).max(0.02));
@@ -114,15 +126,15 @@ fn centralised(world: &Cell, data: &Dataset, base: &Weights, steps: usize, seed:
     trainer.into_weights()
 }
 
-fn expert_success(world: &Cell, seed: Seed) -> Vec<(&'static str, SuccessCount)> {
-    let steps = world.fleet.schedule.episode_steps;
-    let counts = per_cell(&world.fleet.cells, |cell, episode| {
+fn expert_success(fleet: &Fleet, seed: Seed) -> Vec<(&'static str, SuccessCount)> {
+    let steps = fleet.schedule.episode_steps;
+    let counts = per_cell(&fleet.cells, |cell, episode| {
         let mut robot = cell.reset(start(seed, episode));
         live(&mut *robot, steps, |robot| robot.expert())
     });
-    (world.fleet.suite.tasks.iter().enumerate())
+    (fleet.suite.tasks.iter().enumerate())
         .map(|(task, &name)| {
-            let own = world.fleet.cells.iter().zip(&counts);
+            let own = fleet.cells.iter().zip(&counts);
             let own = own.filter(|(cell, _)| cell.task() == task);
             (name, own.fold(SuccessCount::default(), |sum, (_, count)| sum.plus(*count)))
         })
@@ -130,9 +142,9 @@ fn expert_success(world: &Cell, seed: Seed) -> Vec<(&'static str, SuccessCount)>
         .collect()
 }
 
-fn random_success(world: &Cell, seed: Seed) -> SuccessCount {
-    let steps = world.fleet.schedule.episode_steps;
-    let counts = per_cell(&world.fleet.cells, |cell, episode| {
+fn random_success(fleet: &Fleet, seed: Seed) -> SuccessCount {
+    let steps = fleet.schedule.episode_steps;
+    let counts = per_cell(&fleet.cells, |cell, episode| {
         let mut rng = seed.named("random").at(episode).rng();
         let mut robot = cell.reset(start(seed, episode));
         let n_actions = cell.suite().action();

@@ -1,10 +1,10 @@
 //! The radio regime of a cell: who misses the deadline, and whether deciding jointly could help.
 
 use crate::allocate::{Demand, equal_finish};
-use crate::cost::{Grant, Job, Link, cost};
+use crate::cost::{CostModel, Grant, Job, Link, cost};
 use crate::units::{BitsPerSecond, Bytes, Hertz, Seconds};
 use crate::wireless::{Fading, computation_delay, rate};
-use crate::world::{Cell, Channel, Radio};
+use crate::world::{Channel, Radio};
 
 /// The radio regime, on the true channel and hardware.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,9 +25,8 @@ pub struct Regime {
 }
 
 /// Measures the regime over a number of rounds.
-pub fn regime(world: &Cell, rounds: u64) -> Regime {
-    let radio = &world.radio;
-    let n_terminals = radio.n_terminals();
+pub fn regime(radio: &Radio, rounds: u64) -> Regime {
+    let n_terminals = radio.truth.len();
     let mut misses = vec![0u64; n_terminals];
     let mut late_shares = Vec::new();
     let mut crowded = 0u64;
@@ -44,7 +43,8 @@ pub fn regime(world: &Cell, rounds: u64) -> Regime {
     let all: u64 = misses.iter().sum();
     let frequent: u64 = misses.iter().filter(|&&count| 2 * count > rounds).sum();
     let share = |count: usize| count as f64 / n_terminals as f64;
-    let deepest = radio.profile.memory(*radio.limits.cuts.last().expect("checked: not empty"));
+    let deepest =
+        radio.cost.profile.memory(*radio.cost.limits.cuts.last().expect("checked: not empty"));
     Regime {
         late_median: late_shares[late_shares.len() / 2],
         late_same: if all > 0 { frequent as f64 / all as f64 } else { 0.0 },
@@ -81,43 +81,45 @@ impl Walk {
 
 /// A terminal's job in a round without model exchange.
 fn job(radio: &Radio, cut: usize, compression: f64) -> Job {
-    radio.accounting.training(&radio.profile, cut, compression, cut, 0)
+    let CostModel { accounting, profile, .. } = &radio.cost;
+    accounting.training(profile, profile.batch, cut, compression, cut, 0)
 }
 
 fn delay(radio: &Radio, n: usize, fade: f64, job: &Job, bandwidth: Hertz) -> Seconds {
-    let link = Link { gain: radio.channel.gains()[n], fading_power: fade, model: radio.rate_model };
-    let grant = Grant { bandwidth, power: radio.limits.power };
+    let link =
+        Link { gain: radio.channel.gains()[n], fading_power: fade, model: radio.cost.rate_model };
+    let grant = Grant { bandwidth, power: radio.cost.limits.power };
     cost(job, &radio.truth[n], &link, grant).delay()
 }
 
 fn late_with_even_split(radio: &Radio, fades: &[f64]) -> Vec<usize> {
-    let share = radio.limits.bandwidth / fades.len() as f64;
-    let job = job(radio, radio.limits.cuts[0], 0.0);
-    let is_late = |n: &usize| delay(radio, *n, fades[*n], &job, share) > radio.limits.deadline;
+    let share = radio.cost.limits.bandwidth / fades.len() as f64;
+    let job = job(radio, radio.cost.limits.cuts[0], 0.0);
+    let is_late = |n: &usize| delay(radio, *n, fades[*n], &job, share) > radio.cost.limits.deadline;
     (0..fades.len()).filter(is_late).collect()
 }
 
 fn is_reachable(radio: &Radio, n: usize) -> bool {
     // The median of Exp(1).
     let fade = std::f64::consts::LN_2;
-    let share = radio.limits.bandwidth / 10.0;
-    (radio.limits.cuts.iter()).filter(|&&cut| radio.profile.memory(cut) <= radio.memory[n]).any(
-        |&cut| {
-            let job = job(radio, cut, radio.limits.compression);
-            delay(radio, n, fade, &job, share) <= radio.limits.deadline
-        },
-    )
+    let share = radio.cost.limits.bandwidth / 10.0;
+    (radio.cost.limits.cuts.iter())
+        .filter(|&&cut| radio.cost.profile.memory(cut) <= radio.memory[n])
+        .any(|&cut| {
+            let job = job(radio, cut, radio.cost.limits.compression);
+            delay(radio, n, fade, &job, share) <= radio.cost.limits.deadline
+        })
 }
 
 /// Whether those who could make it alone cannot make it together, uncompressed.
 fn is_crowded(radio: &Radio, fades: &[f64]) -> bool {
-    let job = job(radio, radio.limits.cuts[0], 0.0);
-    let (band, deadline) = (radio.limits.bandwidth, radio.limits.deadline);
+    let job = job(radio, radio.cost.limits.cuts[0], 0.0);
+    let (band, deadline) = (radio.cost.limits.bandwidth, radio.cost.limits.deadline);
     let alone: Vec<usize> =
         (0..fades.len()).filter(|&n| delay(radio, n, fades[n], &job, band) <= deadline).collect();
     let link_rate = |n: usize, bandwidth: Hertz| -> BitsPerSecond {
         let (gain, noise) = (radio.channel.gains()[n], radio.truth[n].noise_w_per_hz);
-        rate(radio.rate_model, bandwidth, radio.limits.power, gain, fades[n], noise)
+        rate(radio.cost.rate_model, bandwidth, radio.cost.limits.power, gain, fades[n], noise)
     };
     let rates: Vec<_> =
         alone.iter().map(|&n| move |bandwidth: Hertz| link_rate(n, bandwidth)).collect();

@@ -1,6 +1,5 @@
 //! One run: one method, one scenario, one seed, one folder.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -10,14 +9,13 @@ use crate::allocate::Clock;
 use crate::record::{
     Checkpoint, Evaluation, Files, History, Identity, RecordError, RoundRow, RunFolder, Summary,
 };
-use crate::round::{
-    Allocator, Conduct, Confidant, Decision, Feasible, Observation, Outcome, SuccessCount, World,
-};
-use crate::run::{Recorder, RoundRecord, Stop, run};
+use crate::round::{CellError, Observation, RoundOrder, SuccessCount, TerminalSuccess};
+use crate::run::{LoopError, Observer, RoundRecord, Stop, run};
 use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::station::Station;
 use crate::tasks::tabletop::Engine;
-use crate::world::Cell;
+use crate::world::{Laboratory, SimulatedCell};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -79,21 +77,9 @@ pub enum RunError {
     /// The checkpoint does not fit.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// A method decided on something that is no number.
-    #[error(
-        "round {round}: the method decided on a {what} of {value} for terminal {terminal}, \
-         expected a finite number"
-    )]
-    Decided {
-        /// The round.
-        round: u64,
-        /// The terminal.
-        terminal: usize,
-        /// What was decided.
-        what: &'static str,
-        /// On what.
-        value: f64,
-    },
+    /// The method has no decision, or the cell failed.
+    #[error(transparent)]
+    Loop(#[from] LoopError),
     /// Training diverged.
     #[error(
         "round {round}: the training loss is {loss}, expected a finite number: \
@@ -105,6 +91,12 @@ pub enum RunError {
         /// Its loss.
         loss: f64,
     },
+}
+
+impl From<CellError> for RunError {
+    fn from(error: CellError) -> Self {
+        Self::Loop(error.into())
+    }
 }
 
 impl RunSpec {
@@ -154,55 +146,53 @@ pub fn run_single(
     let progress = |done, total| watcher.demonstrations(done, total);
     let (scenario, clock) = (&spec.scenario, watcher.time().clock());
     let parts = assemble_with_clock(scenario, spec.method, spec.seed, clock, cache, &progress)?;
-    let Parts { mut world, mut allocator, limits, environment } = parts;
-    let base = world.fleet.report(0, &world.engine.virtual_mean(), world.engine.model());
+    let Parts { mut cell, mut station, mut evaluator, mut laboratory, environment } = parts;
+    let base = laboratory.report_success(&mut cell)?;
     let mut keeper = Keeper::new(spec, folder, watcher);
     match checkpoint {
         Some(checkpoint) => {
-            world.restore(&checkpoint.state)?;
-            allocator.restore(&checkpoint.state)?;
-            keeper.history.restore(&checkpoint.state)?;
+            keeper.restore(&checkpoint, &mut cell, &mut station)?;
             keeper.go_on()?;
         }
-        None => keeper.begin(&environment, &world, &*allocator)?,
+        None => keeper.begin(&environment, &cell, &station)?,
     }
     let set_up = watcher.time().seconds();
-    let mut timed = Timed { inner: &mut *allocator, watcher, plan_s: RefCell::default() };
-    let stop = run(&mut world, &mut timed, &limits, spec.scenario.rounds(), &mut keeper);
+    let last = scenario.rounds();
+    let stop = run(&mut cell, &mut station, &mut evaluator, &mut laboratory, last, &mut keeper);
     if let Some(error) = keeper.error.take() {
         return Err(error);
     }
-    match stop {
-        Stop::Finished => {}
-        Stop::Asked => return Ok(Ended::Interrupted(keeper.last_round())),
-        Stop::NotANumber { round, terminal, what, value } => {
-            return Err(RunError::Decided { round, terminal, what, value });
-        }
+    if stop? == Stop::Asked {
+        return Ok(Ended::Interrupted(keeper.last_round()));
     }
-    let plan_s = timed.plan_s.take();
     let trained = watcher.time().seconds();
-    let evaluation = evaluation(&world, base);
+    let evaluation = evaluation(&laboratory, &mut cell, base)?;
     let timing = json!({
         "set_up_s": set_up - start,
         "rounds_s": trained - set_up,
         "final_evaluation_s": watcher.time().seconds() - trained,
-        "plan_ms_mean": mean_ms(&plan_s),
-        "plan_ms_p99": p99_ms(plan_s),
+        "plan_ms_mean": mean_ms(&keeper.plan_s),
+        "plan_ms_p99": p99_ms(std::mem::take(&mut keeper.plan_s)),
     });
-    keeper.finish(&world, &*allocator, &evaluation, &timing).map(Ended::Finished)
+    let model = laboratory.deployed(&mut cell)?;
+    let model = laboratory.policy().to_safetensors(&model);
+    let model = model.expect("weights of a policy have its shape");
+    keeper.finish(&cell, &station, &evaluation, model, &timing).map(Ended::Finished)
 }
 
 /// Success on the final episodes.
-fn evaluation(world: &Cell, base: Option<Vec<SuccessCount>>) -> Evaluation {
-    let model = world.engine.virtual_mean();
-    let total = |counts: Vec<SuccessCount>| {
-        counts.into_iter().fold(SuccessCount::default(), SuccessCount::plus)
-    };
-    Evaluation {
-        base: base.map(total),
-        terminals: world.fleet.final_success(&model, world.engine.model()),
-        task_names: world.fleet.suite.tasks.iter().map(|&name| name.to_owned()).collect(),
-    }
+fn evaluation(
+    laboratory: &Laboratory,
+    cell: &mut SimulatedCell,
+    base: Vec<TerminalSuccess>,
+) -> Result<Evaluation, CellError> {
+    let counts = base.into_iter().map(|one| one.count);
+    let tasks = laboratory.fleet().suite.tasks;
+    Ok(Evaluation {
+        base: Some(counts.fold(SuccessCount::default(), SuccessCount::plus)),
+        terminals: laboratory.final_success(cell)?,
+        task_names: tasks.iter().map(|&name| name.to_owned()).collect(),
+    })
 }
 
 fn mean_ms(plan_s: &[f64]) -> f64 {
@@ -215,52 +205,30 @@ fn p99_ms(mut plan_s: Vec<f64>) -> f64 {
     1e3 * plan_s.get(index).copied().unwrap_or(0.0)
 }
 
-/// An allocator on a stop-watch.
-struct Timed<'a> {
-    inner: &'a mut dyn Allocator,
-    watcher: &'a dyn Watcher,
-    plan_s: RefCell<Vec<f64>>,
-}
-
-impl Persist for Timed<'_> {
-    fn save(&self, snapshot: &mut Snapshot) {
-        self.inner.save(snapshot);
-    }
-}
-
-impl Allocator for Timed<'_> {
-    fn decide(&mut self, seen: &Observation) -> Decision {
-        let before = self.watcher.time().seconds();
-        let decision = self.inner.decide(seen);
-        self.plan_s.borrow_mut().push(self.watcher.time().seconds() - before);
-        decision
-    }
-
-    fn conduct(&self) -> Conduct {
-        self.inner.conduct()
-    }
-
-    fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
-        self.inner.learn(seen, plan, outcome);
-    }
-
-    fn confidant(&mut self) -> Option<&mut dyn Confidant> {
-        self.inner.confidant()
-    }
-}
-
 /// Keeps the books of a run and its checkpoints.
 struct Keeper<'a> {
     spec: &'a RunSpec,
     folder: RunFolder,
     history: History,
     watcher: &'a dyn Watcher,
+    /// When the decision in progress was asked for.
+    asked_s: f64,
+    /// How long decisions took.
+    plan_s: Vec<f64>,
     error: Option<RunError>,
 }
 
 impl<'a> Keeper<'a> {
     fn new(spec: &'a RunSpec, folder: RunFolder, watcher: &'a dyn Watcher) -> Self {
-        Self { spec, folder, history: History::default(), watcher, error: None }
+        Self {
+            spec,
+            folder,
+            history: History::default(),
+            watcher,
+            asked_s: 0.0,
+            plan_s: Vec::new(),
+            error: None,
+        }
     }
 
     /// A program of another commit that goes on with a run is named in its manifest too.
@@ -279,10 +247,35 @@ impl<'a> Keeper<'a> {
         self.history.rounds.last().map_or(0, |row| row.round)
     }
 
-    fn checkpoint(&self, world: &dyn World, allocator: &dyn Allocator) -> Checkpoint {
+    /// Takes the state of a checkpoint back. Round, history, cell and base station must agree.
+    fn restore(
+        &mut self,
+        checkpoint: &Checkpoint,
+        cell: &mut SimulatedCell,
+        station: &mut Station,
+    ) -> Result<(), RunError> {
+        self.history.restore(&checkpoint.state)?;
+        let done = checkpoint.round;
+        let counted = self.history.rounds.iter().zip(1..).all(|(row, round)| row.round == round);
+        if !counted || self.last_round() != done || done > self.spec.scenario.rounds() {
+            let expected = format!("rounds 1 to {done} of {}", self.spec.scenario.rounds());
+            return Err(SnapshotError::value("record/rounds", self.last_round(), expected).into());
+        }
+        for name in ["cell/round", "station/round"] {
+            let next = checkpoint.state.u64(name, 1)?[0];
+            if next != done + 1 {
+                return Err(SnapshotError::value(name, next, done + 1).into());
+            }
+        }
+        cell.restore(&checkpoint.state)?;
+        station.restore(&checkpoint.state)?;
+        Ok(())
+    }
+
+    fn checkpoint(&self, cell: &SimulatedCell, station: &Station) -> Checkpoint {
         let mut state = Snapshot::default();
-        world.save(&mut state);
-        allocator.save(&mut state);
+        cell.save(&mut state);
+        station.save(&mut state);
         self.history.save(&mut state);
         Checkpoint { identity: self.spec.identity(), round: self.last_round(), state }
     }
@@ -291,31 +284,31 @@ impl<'a> Keeper<'a> {
     fn begin(
         &mut self,
         environment: &BTreeMap<String, String>,
-        world: &dyn World,
-        allocator: &dyn Allocator,
+        cell: &SimulatedCell,
+        station: &Station,
     ) -> Result<(), RecordError> {
         let files = Files::new()
             .manifest(&self.spec.manifest(environment))
             .scenario(&self.spec.scenario.to_toml())
-            .checkpoint(&self.checkpoint(world, allocator));
+            .checkpoint(&self.checkpoint(cell, station));
         self.folder.write(&files)
     }
 
     fn finish(
         mut self,
-        world: &Cell,
-        allocator: &dyn Allocator,
+        cell: &SimulatedCell,
+        station: &Station,
         evaluation: &Evaluation,
+        model: Vec<u8>,
         timing: &Value,
     ) -> Result<Box<Summary>, RunError> {
         let summary = Summary::of(&self.history, evaluation);
-        let model = world.engine.model().to_safetensors(&world.engine.virtual_mean());
         let files = Files::new()
             .history(&self.history)?
-            .model(model.expect("weights of a policy have its shape"))
+            .model(model)
             .events(&self.history, self.watcher.time().epoch_seconds())
             .timing(timing)
-            .checkpoint(&self.checkpoint(world, allocator))
+            .checkpoint(&self.checkpoint(cell, station))
             .summary(&summary);
         self.folder.write(&files)?;
         Ok(Box::new(summary))
@@ -324,33 +317,41 @@ impl<'a> Keeper<'a> {
     fn keep(
         &mut self,
         round: &RoundRecord,
-        world: &dyn World,
-        allocator: &dyn Allocator,
+        cell: &SimulatedCell,
+        station: &Station,
     ) -> Result<ControlFlow<()>, RunError> {
         self.history.push(round);
         let row = self.history.rounds.last().expect("just pushed");
-        if let Some(loss) = round.done.outcome.loss.filter(|loss| !loss.is_finite()) {
+        if let Some(loss) = round.outcome.loss.filter(|loss| !loss.is_finite()) {
             return Err(RunError::Diverged { round: row.round, loss });
         }
         let total = self.spec.scenario.rounds();
         self.watcher.round(row, total);
         let stop = self.watcher.asked_to_stop() && row.round < total;
         if stop || row.round.is_multiple_of(self.spec.checkpoint_every) {
-            let files = Files::new().checkpoint(&self.checkpoint(world, allocator));
+            let files = Files::new().checkpoint(&self.checkpoint(cell, station));
             self.folder.write(&files)?;
         }
         Ok(if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }
 
-impl Recorder for Keeper<'_> {
-    fn record(
+impl Observer<SimulatedCell> for Keeper<'_> {
+    fn deciding(&mut self, _seen: &Observation) {
+        self.asked_s = self.watcher.time().seconds();
+    }
+
+    fn decided(&mut self, _seen: &Observation, _order: &RoundOrder, _station: &Station) {
+        self.plan_s.push(self.watcher.time().seconds() - self.asked_s);
+    }
+
+    fn completed(
         &mut self,
-        round: RoundRecord,
-        world: &dyn World,
-        allocator: &dyn Allocator,
+        round: &RoundRecord,
+        cell: &SimulatedCell,
+        station: &Station,
     ) -> ControlFlow<()> {
-        self.keep(&round, world, allocator).unwrap_or_else(|error| {
+        self.keep(round, cell, station).unwrap_or_else(|error| {
             self.error = Some(error);
             ControlFlow::Break(())
         })

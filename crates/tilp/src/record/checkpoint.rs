@@ -39,7 +39,7 @@ pub struct Checkpoint {
 }
 
 const FORMAT: &str = "tilp-checkpoint";
-const VERSION: &str = "3";
+const VERSION: &str = "4";
 const METADATA: &str = "__metadata__";
 
 /// What the header says of one array.
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn forged_headers_never_panic() {
         let max = usize::MAX;
-        let meta = r#""__metadata__":{"format":"tilp-checkpoint","version":"3"}"#;
+        let meta = r#""__metadata__":{"format":"tilp-checkpoint","version":"4"}"#;
         for header in [
             "".to_owned(),
             "null".into(),
@@ -347,7 +347,7 @@ mod tests {
     fn another_version_is_named() {
         let header = r#"{"__metadata__":{"format":"tilp-checkpoint","version":"9"}}"#;
         let message = message(&forged(header, &[]));
-        assert!(message.contains("format version \"9\", expected \"3\""), "{message}");
+        assert!(message.contains("format version \"9\", expected \"4\""), "{message}");
     }
 
     #[test]

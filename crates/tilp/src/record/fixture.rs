@@ -3,19 +3,41 @@
 use std::path::{Path, PathBuf};
 
 use super::{Evaluation, History, Identity};
+use crate::cost::Hardware;
 use crate::round::{
-    Decision, Executed, Ledger, Limits, LossChange, Observation, Outcome, SuccessCount,
-    TerminalDecision, TerminalLedger, TerminalOutcome, TerminalView, Violation,
+    Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
+    TerminalDecision, TerminalId, TerminalLedger, TerminalOutcome, TerminalReport, TerminalSuccess,
+    TerminalView, Violation,
 };
+use crate::rule::Rule;
 use crate::run::RoundRecord;
+use crate::split::rates::Rates;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
 
 const N: usize = 3;
 
+const HARDWARE: Hardware = Hardware {
+    operations_per_cycle: 1.0,
+    clock: Hertz(1e9),
+    energy_coefficient: 1e-28,
+    noise_w_per_hz: 4e-21,
+};
+
 /// A round of three terminals: the first takes part, the second is late, the third is idle.
 /// Even rounds end with report episodes, every fourth with calibration episodes.
 pub(super) fn record(round: u64) -> RoundRecord {
-    RoundRecord { seen: observation(round), plan: limits().project(decision()), done: done(round) }
+    let seen = observation(round);
+    let order = RoundOrder {
+        round,
+        terminals: seen.ids(),
+        plan: limits().project(decision()),
+        rule: Rule::Parallel,
+        rates: Rates { server: 0.1, terminal: 0.1 },
+        aggregates: seen.aggregates,
+    };
+    let calibration = round.is_multiple_of(4).then(|| calibration(round));
+    let (outcome, books) = (outcome(round), Some(ledger(round)));
+    RoundRecord { seen, order, outcome, calibration, books }
 }
 
 /// The rows of that many rounds.
@@ -30,7 +52,7 @@ pub(super) fn evaluation() -> Evaluation {
     let count = |successes| SuccessCount { successes, episodes: 10 };
     Evaluation {
         base: Some(count(3)),
-        terminals: vec![count(9), count(6), count(3)],
+        terminals: (0..N).map(|n| success(n, count(9 - 3 * n as u64))).collect(),
         task_names: vec!["push".into(), "reach".into()],
     }
 }
@@ -74,17 +96,21 @@ fn limits() -> Limits {
 
 fn observation(round: u64) -> Observation {
     let view = |n: usize| TerminalView {
-        gain: Gain::from_loss_db(100.0 + 10.0 * n as f64),
-        fading_power: 0.5 + round as f64 / 7.0,
+        report: TerminalReport {
+            id: TerminalId(n as u32),
+            hardware: HARDWARE,
+            memory: Bytes(1000),
+            n_samples: 10,
+            task: n.min(1),
+            gain: Gain::from_loss_db(100.0 + 10.0 * n as f64),
+            fading_power: 0.5 + round as f64 / 7.0,
+            held_layers: n,
+            owed_layers: 0,
+        },
         previous_bandwidth: Hertz(0.0),
         gradient_norm: None,
         loss: None,
         rounds_since_scheduled: None,
-        n_samples: 10,
-        memory: Bytes(1000),
-        task: n.min(1),
-        held_layers: n,
-        owed_layers: 0,
     };
     Observation {
         round,
@@ -110,7 +136,11 @@ fn decision() -> Decision {
     decision
 }
 
-fn done(round: u64) -> Executed {
+fn success(n: usize, count: SuccessCount) -> TerminalSuccess {
+    TerminalSuccess { id: TerminalId(n as u32), task: n.min(1), count }
+}
+
+fn ledger(round: u64) -> Ledger {
     let truth = |n: usize| TerminalLedger {
         delay: Seconds([1.0, 3.0, 0.0][n]),
         energy_compute: Joules([0.5, 0.25, 0.0][n]),
@@ -120,7 +150,21 @@ fn done(round: u64) -> Executed {
         bytes_down: Bytes([10, 20, 0][n]),
         bytes_sync: Bytes([0, 0, 7][n]),
     };
+    let counts = SuccessCount { successes: round.min(8), episodes: 8 };
+    Ledger {
+        terminals: (0..N).map(truth).collect(),
+        latency: Seconds(if round == 2 { f64::INFINITY } else { 3.0 }),
+        duration: Seconds(2.0),
+        violation: Violation { deadline: Seconds(1.0), relative: 0.7, ..Default::default() },
+        report: round.is_multiple_of(2).then(|| vec![success(0, counts)]),
+        losses: round.is_multiple_of(3).then(|| losses(round)),
+        episodes: if round.is_multiple_of(2) { 8 } else { 0 },
+    }
+}
+
+fn outcome(round: u64) -> Outcome {
     let observed = |n: usize| TerminalOutcome {
+        id: TerminalId(n as u32),
         took_part: n == 0,
         late: n == 1,
         unfinished: n == 1,
@@ -130,23 +174,14 @@ fn done(round: u64) -> Executed {
         loss: (n == 0).then(|| 1.0 / round as f64),
         gradient_norm: (n == 0).then_some(0.1),
     };
-    let counts = vec![SuccessCount { successes: round.min(8), episodes: 8 }];
-    Executed {
-        outcome: Outcome {
-            round,
-            loss: (round != 1).then(|| 1.0 / round as f64),
-            terminals: (0..N).map(observed).collect(),
-            success: round.is_multiple_of(4).then(|| calibration(round)),
-        },
-        ledger: Ledger {
-            terminals: (0..N).map(truth).collect(),
-            latency: Seconds(if round == 2 { f64::INFINITY } else { 3.0 }),
-            duration: Seconds(2.0),
-            violation: Violation { deadline: Seconds(1.0), relative: 0.7, ..Default::default() },
-            report: round.is_multiple_of(2).then_some(counts),
-            losses: round.is_multiple_of(3).then(|| losses(round)),
-            episodes: if round.is_multiple_of(2) { 8 } else { 0 },
-        },
+    let by_task = |round: u64| vec![round.min(8), 0];
+    let count = |successes| SuccessCount { successes, episodes: 8 };
+    Outcome {
+        round,
+        duration: Seconds(2.0),
+        loss: (round != 1).then(|| 1.0 / round as f64),
+        terminals: (0..N).map(observed).collect(),
+        success: round.is_multiple_of(4).then(|| by_task(round).into_iter().map(count).collect()),
     }
 }
 
@@ -155,6 +190,7 @@ fn losses(round: u64) -> Vec<LossChange> {
     (0..N).map(|n| LossChange { before: before(n), after: 0.9 * before(n) }).collect()
 }
 
-fn calibration(round: u64) -> Vec<SuccessCount> {
-    [round.min(8), 0].map(|successes| SuccessCount { successes, episodes: 8 }).to_vec()
+fn calibration(round: u64) -> Vec<TerminalSuccess> {
+    let count = |successes| SuccessCount { successes, episodes: 8 };
+    vec![success(0, count(round.min(8))), success(1, count(0))]
 }

@@ -1,7 +1,7 @@
 //! The rows of a run: one per round, and one per terminal and round.
 
 use super::table::row;
-use crate::round::{LossChange, SuccessCount, TerminalLedger, TerminalOutcome};
+use crate::round::{Ledger, LossChange, TerminalLedger, TerminalOutcome, TerminalSuccess};
 use crate::run::RoundRecord;
 use crate::units::{Bytes, Joules, to_db};
 
@@ -64,7 +64,7 @@ row!(
     TerminalRow {
         /// The round, counted from 1.
         round: u64,
-        /// Index of the terminal.
+        /// Id of the terminal.
         terminal: u64,
         /// Index of its task.
         task: u64,
@@ -146,7 +146,7 @@ row!(
 impl CalibrationRow {
     /// The rows of an executed round, one per task; none if it was not measured.
     pub fn all_of(record: &RoundRecord) -> impl Iterator<Item = Self> + '_ {
-        let counts = record.done.outcome.success.iter().flatten().zip(0..);
+        let counts = record.outcome.success.iter().flatten().zip(0..);
         counts.map(|(count, task)| Self {
             round: record.seen.round,
             task,
@@ -159,8 +159,8 @@ impl CalibrationRow {
 impl RoundRow {
     /// The row of an executed round.
     pub fn of(record: &RoundRecord) -> Self {
-        let RoundRecord { seen, plan, done } = record;
-        let (outcome, ledger) = (&done.outcome, &done.ledger);
+        let RoundRecord { seen, order, outcome, .. } = record;
+        let (plan, ledger) = (&order.plan, &record.ledger());
         let count = |held: fn(&TerminalOutcome) -> bool| {
             outcome.terminals.iter().filter(|one| held(one)).count() as u64
         };
@@ -191,9 +191,9 @@ impl RoundRow {
             violation_deadline_s: ledger.violation.deadline.0,
             violation_memory_bytes: ledger.violation.memory.0,
             violation_spectrum_hz: ledger.violation.spectrum.0,
-            aggregated: plan.aggregates(seen),
+            aggregated: plan.aggregates(order.aggregates),
             fallback: plan.decision().fallback,
-            calibration_success: pooled(outcome.success.as_deref()),
+            calibration_success: pooled(record.calibration.as_deref()),
             report_success: pooled(ledger.report.as_deref()),
             episodes: ledger.episodes,
         }
@@ -201,8 +201,8 @@ impl RoundRow {
 }
 
 /// Success over all counts together, if there was a measurement.
-fn pooled(counts: Option<&[SuccessCount]>) -> Option<f64> {
-    super::success_rate(counts?.iter().copied())
+fn pooled(counts: Option<&[TerminalSuccess]>) -> Option<f64> {
+    super::success_rate(counts?.iter().map(|one| one.count))
 }
 
 /// Losses that nobody looked at.
@@ -211,22 +211,23 @@ const UNKNOWN: LossChange = LossChange { before: f64::NAN, after: f64::NAN };
 impl TerminalRow {
     /// The rows of an executed round, in the order of the terminals.
     pub fn all_of(record: &RoundRecord) -> impl Iterator<Item = Self> + '_ {
-        (0..record.seen.terminals.len()).map(|terminal| Self::of(record, terminal))
+        let ledger = record.ledger();
+        (0..record.seen.terminals.len()).map(move |place| Self::of(record, &ledger, place))
     }
 
-    fn of(record: &RoundRecord, terminal: usize) -> Self {
-        let view = &record.seen.terminals[terminal];
-        let plan = &record.plan.decision().terminals[terminal];
-        let observed = &record.done.outcome.terminals[terminal];
-        let truth = &record.done.ledger.terminals[terminal];
-        let losses = record.done.ledger.losses.as_ref().map_or(UNKNOWN, |all| all[terminal]);
+    fn of(record: &RoundRecord, ledger: &Ledger, place: usize) -> Self {
+        let view = &record.seen.terminals[place];
+        let plan = &record.order.plan.decision().terminals[place];
+        let observed = &record.outcome.terminals[place];
+        let truth = &ledger.terminals[place];
+        let losses = ledger.losses.as_ref().map_or(UNKNOWN, |all| all[place]);
         Self {
             round: record.seen.round,
-            terminal: terminal as u64,
-            task: view.task as u64,
-            gain_db: to_db(view.gain.0),
-            gain: view.gain.0,
-            fading_power: view.fading_power,
+            terminal: u64::from(view.report.id.0),
+            task: view.report.task as u64,
+            gain_db: to_db(view.report.gain.0),
+            gain: view.report.gain.0,
+            fading_power: view.report.fading_power,
             scheduled: plan.scheduled,
             took_part: observed.took_part,
             late: observed.late,
@@ -249,10 +250,10 @@ impl TerminalRow {
             gradient_norm: observed.gradient_norm.unwrap_or(f64::NAN),
             deployed_loss_before: losses.before,
             deployed_loss_after: losses.after,
-            held_layers: view.held_layers as u64,
-            owed_layers: view.owed_layers as u64,
-            n_samples: view.n_samples as u64,
-            memory_bytes: view.memory.0,
+            held_layers: view.report.held_layers as u64,
+            owed_layers: view.report.owed_layers as u64,
+            n_samples: view.report.n_samples as u64,
+            memory_bytes: view.report.memory.0,
         }
     }
 }

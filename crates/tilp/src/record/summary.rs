@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    History, RoundRow, TerminalRow, joules_to_accuracy, mean_latency, mean_violation,
-    rounds_to_accuracy, seconds_to_accuracy, success_rate, total_energy, total_volume, wilson_95,
+    History, RoundRow, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,
+    seconds_to_accuracy, success_rate, total_energy, total_volume, wilson_95,
 };
-use crate::round::SuccessCount;
+use crate::round::{SuccessCount, TerminalSuccess};
 use crate::statistics::{mean, quantile};
 
 /// What was measured around the rounds, besides the rows.
@@ -17,7 +17,7 @@ pub struct Evaluation {
     /// Success of the base policy on report episodes, if it was measured.
     pub base: Option<SuccessCount>,
     /// Success per terminal on final episodes.
-    pub terminals: Vec<SuccessCount>,
+    pub terminals: Vec<TerminalSuccess>,
     /// Names of the tasks, in the order of their indices.
     pub task_names: Vec<String>,
 }
@@ -105,12 +105,13 @@ impl Summary {
         let total = |of: fn(&RoundRow) -> u64| rounds.iter().map(of).sum();
         let joules = |of: fn(&RoundRow) -> f64| rounds.iter().map(of).sum();
         let finals = &evaluation.terminals;
-        let all = finals.iter().copied().fold(SuccessCount::default(), SuccessCount::plus);
-        let by_task = success_by_task(history, evaluation);
+        let counts = || finals.iter().map(|one| one.count);
+        let all = counts().fold(SuccessCount::default(), SuccessCount::plus);
+        let by_task = success_by_task(evaluation);
         let no_violation = rounds.iter().map(|row| f64::from(u8::from(row.violation == 0.0)));
         Self {
             rounds: rounds.len() as u64,
-            success_final: success_rate(finals.iter().copied()),
+            success_final: success_rate(counts()),
             success_final_interval: wilson_95(all),
             success_far: success_far(history, finals),
             success_worst_task: by_task.values().flatten().copied().reduce(f64::min),
@@ -147,10 +148,13 @@ fn success_curve(rounds: &[RoundRow], evaluation: &Evaluation) -> Vec<(u64, f64)
     base.into_iter().chain(measured).collect()
 }
 
-/// The rows of the first round tell where each terminal stands and what its task is.
-fn first_round(history: &History) -> impl Iterator<Item = &TerminalRow> {
-    let first = history.terminals.first().map(|row| row.round);
-    history.terminals.iter().take_while(move |row| Some(row.round) == first)
+/// Large-scale gain of every terminal in the first round in which it was there.
+fn first_gains(history: &History) -> BTreeMap<u64, f64> {
+    let mut gains = BTreeMap::new();
+    for row in &history.terminals {
+        gains.entry(row.terminal).or_insert(row.gain_db);
+    }
+    gains
 }
 
 /// Terminals in the far third, those with the lowest gain.
@@ -158,30 +162,35 @@ pub fn n_far(n_terminals: usize) -> usize {
     n_terminals.div_ceil(3)
 }
 
-fn success_far(history: &History, finals: &[SuccessCount]) -> Option<f64> {
-    let mut by_gain: Vec<_> = first_round(history).zip(finals).collect();
-    by_gain.sort_by(|a, b| a.0.gain_db.total_cmp(&b.0.gain_db));
-    success_rate(by_gain[..n_far(by_gain.len())].iter().map(|(_, count)| **count))
+fn success_far(history: &History, finals: &[TerminalSuccess]) -> Option<f64> {
+    let gains = first_gains(history);
+    let gain = |one: &TerminalSuccess| gains.get(&u64::from(one.id.0)).copied();
+    let mut by_gain: Vec<_> =
+        finals.iter().filter_map(|one| Some((gain(one)?, one.count))).collect();
+    by_gain.sort_by(|a, b| a.0.total_cmp(&b.0));
+    success_rate(by_gain[..n_far(by_gain.len())].iter().map(|(_, count)| *count))
 }
 
-fn success_by_task(history: &History, evaluation: &Evaluation) -> BTreeMap<String, Option<f64>> {
+fn success_by_task(evaluation: &Evaluation) -> BTreeMap<String, Option<f64>> {
     let rate = |task: usize| {
-        let of_task = first_round(history).zip(&evaluation.terminals);
-        success_rate(of_task.filter(|(row, _)| row.task == task as u64).map(|(_, count)| *count))
+        let of_task = evaluation.terminals.iter().filter(|one| one.task == task);
+        success_rate(of_task.map(|one| one.count))
     };
     let names = evaluation.task_names.iter().enumerate();
     names.map(|(task, name)| (name.clone(), rate(task))).collect()
 }
 
+/// Of the rounds in which a terminal was there, the share in which it was scheduled; the least of
+/// all terminals.
 fn participation_min(history: &History) -> Option<f64> {
-    let mut n_scheduled = vec![0u64; first_round(history).count()];
-    for row in history.terminals.iter().filter(|row| row.scheduled) {
-        if let Some(count) = n_scheduled.get_mut(row.terminal as usize) {
-            *count += 1;
-        }
+    let mut counts: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+    for row in &history.terminals {
+        let [scheduled, there] = counts.entry(row.terminal).or_default();
+        *scheduled += u64::from(row.scheduled);
+        *there += 1;
     }
-    let least = n_scheduled.into_iter().min()?;
-    Some(least as f64 / history.rounds.len() as f64)
+    let shares = counts.values().map(|[scheduled, there]| *scheduled as f64 / *there as f64);
+    shares.reduce(f64::min)
 }
 
 #[cfg(test)]

@@ -8,28 +8,29 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::planner::tilp;
 use super::raw;
-use super::registry::{Kit, Method};
+use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
 use super::{Scenario, ScenarioError};
-use crate::allocate::{Clock, Problem, ReferenceKnobs};
-use crate::cost::{Accounting, Hardware, Payload, Profile, Sync};
+use crate::allocate::{Clock, Problem};
+use crate::cost::{Accounting, CostModel, Hardware, Profile};
+use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
-use crate::round::{Allocator, Limits};
-use crate::split::compress::Compressor;
+use crate::round::{Limits, TerminalId};
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
 use crate::split::policy::{Architecture, Policy};
 use crate::split::rates::{RateSchedule, Rates};
+use crate::station::{Station, TrainingSchedule};
 use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
 use crate::wireless::{
-    Environment, Fading, RateModel, Recording, RecordingError, Surroundings, correlation,
-    draw_places, large_scale_gains,
+    Fading, Recording, RecordingError, Surroundings, correlation, draw_places, large_scale_gains,
 };
 use crate::world::{
-    Cell, Channel, HardwareRange, Late, Radio, draw_memory, draw_nominal, draw_truth,
+    CellParts, Change, Channel, Laboratory, Late, Presence, Radio, RobotEvaluator, SimulatedCell,
+    draw_truth,
 };
 
 /// The policies that come with the program.
@@ -38,14 +39,16 @@ const BASES: [(&str, &[u8]); 2] = [
     ("builtin:libero-object", include_bytes!("base-libero-object.safetensors")),
 ];
 
-/// The parts of a run.
+/// The parts of a run: one for each role.
 pub struct Parts {
-    /// The physical world.
-    pub world: Cell,
-    /// The method.
-    pub allocator: Box<dyn Allocator>,
-    /// The limits of the problem.
-    pub limits: Limits,
+    /// The physical side.
+    pub cell: SimulatedCell,
+    /// The base station with its method.
+    pub station: Station,
+    /// Runs calibration episodes.
+    pub evaluator: RobotEvaluator,
+    /// Knows the hidden truth and keeps the books.
+    pub laboratory: Laboratory,
     /// What a result may depend on outside the program: names and versions or hashes.
     pub environment: BTreeMap<String, String>,
 }
@@ -71,31 +74,89 @@ pub fn assemble_with_clock(
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
     let raw = &scenario.raw;
-    let rule = method.training(scenario)?;
+    let schedule = TrainingSchedule {
+        rule: method.training(scenario)?,
+        aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
+        rates: rates(raw, method),
+    };
     let seed = Seed::new(seed);
     let (policy, base) = policy(scenario)?;
-    let profile = profile(raw, &policy);
-    let limits = limits(raw);
-    let range = hardware_range(raw);
-    let n_terminals = raw.cell.n_terminals;
-    let nominal = draw_nominal(n_terminals, &range, seed.named("hardware"));
-    let short = raw.hardware.short_memory_share;
-    let radio = Radio {
-        limits: limits.clone(),
-        accounting: accounting(raw),
-        channel: channel(scenario, seed)?,
-        truth: draw_truth(&nominal, &range, seed.named("hardware")),
-        memory: draw_memory(n_terminals, short, &profile, &limits.cuts, seed.named("hardware")),
-        rate_model: rate_model(raw),
-        late: match raw.limits.late {
-            raw::Late::Drop => Late::Drop,
-            raw::Late::Wait => Late::Wait,
-        },
-        give_up: Seconds(raw.limits.give_up_s),
-        rule,
-        profile: profile.clone(),
-    };
+    let policy = Arc::new(policy);
+    let cost = cost_model(raw, &policy);
+    let radio = radio(scenario, &cost, seed)?;
     let roster = Roster::draw(scenario, seed.named("fleet"))?;
+    let data = data_sets(scenario, &roster, seed, cache, progress)?;
+    let fleet = Arc::new(roster.fleet(raw, seed.named("episodes"))?);
+    let method = (method.build)(MethodInputs {
+        problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
+        nominal: known(raw, &cost, &radio.nominal, &schedule, roster.tasks()),
+        knobs: raw.methods.reference,
+        tilp: tilp(raw),
+        oracle: raw.methods.oracle.options(),
+        clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
+        baselines: raw.methods.baselines.clone(),
+        rounds: raw.rounds,
+        terminal_rate: f64::from(schedule.rates.start.terminal),
+        seed: seed.named("allocator"),
+        variant: method.published,
+    });
+    let presence = presence(raw);
+    let cell = SimulatedCell::new(CellParts {
+        radio,
+        engine: engine(raw, policy.clone(), &base, &data, &presence, seed.named("engine")),
+        data,
+        tasks: roster.tasks(),
+        presence,
+        measurement_noise: raw.hardware.measurement_noise,
+        seed: seed.named("world"),
+    });
+    Ok(Parts {
+        cell,
+        station: Station::new(method, cost.limits, schedule, suite(raw).tasks.len()),
+        evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
+        laboratory: Laboratory::new(fleet, policy, seed.named("world")),
+        environment: roster.environment(),
+    })
+}
+
+/// Limits, sizes, billing and the rate formula of a scenario.
+pub(super) fn cost_model(raw: &raw::Raw, policy: &Policy) -> CostModel {
+    CostModel {
+        limits: limits(raw),
+        profile: profile(raw, policy),
+        accounting: accounting(raw),
+        rate_model: raw.cell.fading,
+    }
+}
+
+/// The true radio and hardware.
+fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, ScenarioError> {
+    let raw = &scenario.raw;
+    let (n_terminals, range) = (raw.cell.n_terminals, hardware_range(raw));
+    let hardware = seed.named("hardware");
+    let nominal = draw_nominal(n_terminals, &range, hardware);
+    let (short, ample) = (raw.hardware.short_memory_share, raw.hardware.ample_memory);
+    let (profile, cuts) = (&cost.profile, &cost.limits.cuts);
+    Ok(Radio {
+        cost: cost.clone(),
+        channel: channel(scenario, seed)?,
+        truth: draw_truth(&nominal, &range, hardware),
+        nominal,
+        memory: draw_memory(n_terminals, short, ample, profile, cuts, hardware),
+        late: raw.limits.late,
+        give_up: Seconds(raw.limits.give_up_s),
+    })
+}
+
+/// The private data of every terminal.
+fn data_sets(
+    scenario: &Scenario,
+    roster: &Roster,
+    seed: Seed,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<Vec<Arc<Dataset>>, ScenarioError> {
+    let raw = &scenario.raw;
     let demonstrations =
         roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
     if let Some(n) = demonstrations.iter().position(|set| set.actions.is_empty()) {
@@ -108,62 +169,52 @@ pub fn assemble_with_clock(
             place: scenario.place.clone(),
         });
     }
-    let tasks = roster.tasks();
-    let fleet = roster.fleet(raw, seed.named("episodes"))?;
-    let engine = engine(raw, policy, &base, &demonstrations, seed.named("engine"));
-    let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
-    let known = known(raw, &profile, &nominal, every, rates(raw, method), tasks);
-    let problem = Problem {
-        limits: limits.clone(),
-        profile,
-        accounting: accounting(raw),
-        hardware: nominal,
-        rate_model: rate_model(raw),
-        cut: raw.methods.cut,
-    };
-    let noise = raw.hardware.measurement_noise;
-    let world =
-        Cell::new(radio, engine, fleet, rates(raw, method), every, noise, seed.named("world"));
-    let allocator = (method.build)(Kit {
-        problem,
-        nominal: known,
-        knobs: knobs(raw),
-        tilp: tilp(raw),
-        oracle: raw.methods.oracle.options(),
-        clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
-        baselines: raw.methods.baselines.clone(),
-        rounds: raw.rounds,
-        terminal_rate: f64::from(rates(raw, method).start.terminal),
-        seed: seed.named("allocator"),
-        edition: method.published,
-    });
-    Ok(Parts { world, allocator, limits, environment: roster.environment() })
+    let data = |set: &Demonstrations| Arc::new(dataset(suite(raw), set));
+    Ok(demonstrations.iter().map(data).collect())
 }
 
-/// What the twin may know beforehand: nothing of it is the world's truth.
+/// Who is in the cell when. A terminal that joins before it has ever left is absent at first.
+pub(super) fn presence(raw: &raw::Raw) -> Presence {
+    let ids = |ids: &[u32]| ids.iter().copied().map(TerminalId).collect::<Vec<_>>();
+    let all = Presence::constant(raw.cell.n_terminals).first;
+    let first_event = |id: &TerminalId| {
+        let joins = |event: &&raw::Event| event.join.contains(&id.0);
+        let names = |event: &&raw::Event| joins(event) || event.leave.contains(&id.0);
+        raw.events.iter().find(names)
+    };
+    let joins_first =
+        |id: &TerminalId| first_event(id).is_some_and(|event| event.join.contains(&id.0));
+    let changes = raw.events.iter().map(|event| Change {
+        round: event.round,
+        leave: ids(&event.leave),
+        join: ids(&event.join),
+    });
+    Presence {
+        first: all.into_iter().filter(|id| !joins_first(id)).collect(),
+        changes: changes.collect(),
+    }
+}
+
+/// What the twin is told beforehand: nothing of it is hidden truth.
 pub(super) fn known(
     raw: &raw::Raw,
-    profile: &Profile,
-    nominal: &[Hardware],
-    aggregate_every: u64,
-    rates: RateSchedule,
+    cost: &CostModel,
+    hardware: &[Hardware],
+    schedule: &TrainingSchedule,
     tasks: Vec<usize>,
 ) -> Nominal {
     let end = match raw.limits.late {
-        raw::Late::Drop => raw.limits.deadline_s,
-        raw::Late::Wait => raw.limits.give_up_s,
+        Late::Drop => raw.limits.deadline_s,
+        Late::Wait => raw.limits.give_up_s,
     };
     Nominal {
-        limits: limits(raw),
-        profile: profile.clone(),
-        accounting: accounting(raw),
-        hardware: nominal.to_vec(),
-        rate_model: rate_model(raw),
+        cost: cost.clone(),
+        hardware: hardware.to_vec(),
         closes: Seconds(end),
         give_up: Seconds(raw.limits.give_up_s),
         rho: correlation(raw.cell.doppler_hz, raw.cell.round_interval_s),
-        aggregate_every,
-        rates,
+        aggregate_every: schedule.aggregate_every,
+        rates: schedule.rates,
         tasks,
         n_tasks: suite(raw).tasks.len(),
     }
@@ -179,43 +230,9 @@ fn limits(raw: &raw::Raw) -> Limits {
     }
 }
 
-fn knobs(raw: &raw::Raw) -> ReferenceKnobs {
-    let reference = &raw.methods.reference;
-    ReferenceKnobs {
-        n_scheduled: reference.n_scheduled,
-        compression: reference.compression,
-        margin: reference.margin,
-        skip_far_share: reference.skip_far_share,
-    }
-}
-
-fn rate_model(raw: &raw::Raw) -> RateModel {
-    match raw.cell.fading {
-        raw::Fading::Held => RateModel::Held,
-        raw::Fading::Averaged => RateModel::Averaged,
-    }
-}
-
 fn accounting(raw: &raw::Raw) -> Accounting {
-    Accounting {
-        compressor: compressor(raw),
-        payload: match raw.learning.payload {
-            raw::Payload::Encoded => Payload::Encoded,
-            raw::Payload::Nominal => Payload::Nominal,
-        },
-        sync: match raw.learning.sync {
-            raw::Sync::Billed => Sync::Billed,
-            raw::Sync::Free => Sync::Free,
-        },
-    }
-}
-
-fn compressor(raw: &raw::Raw) -> Compressor {
-    match raw.learning.compressor {
-        raw::Compressor::Quantize => Compressor::Quantize,
-        raw::Compressor::TopK => Compressor::TopK,
-        raw::Compressor::RandomTopK => Compressor::RandomTopK,
-    }
+    let raw::Learning { compressor, payload, sync, .. } = raw.learning;
+    Accounting { compressor, payload, sync }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -259,13 +276,7 @@ fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
         seed.named("places"),
     );
     let around = Surroundings {
-        environment: match cell.environment {
-            raw::Environment::UrbanMicro => Environment::UrbanMicro,
-            raw::Environment::FactorySparseLow => Environment::FactorySparseLow,
-            raw::Environment::FactoryDenseLow => Environment::FactoryDenseLow,
-            raw::Environment::FactorySparseHigh => Environment::FactorySparseHigh,
-            raw::Environment::FactoryDenseHigh => Environment::FactoryDenseHigh,
-        },
+        environment: cell.environment,
         carrier: Hertz(cell.carrier_hz),
         station_height_m: cell.station_height_m,
         terminal_height_m: cell.terminal_height_m,
@@ -378,9 +389,10 @@ pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
 
 fn engine(
     raw: &raw::Raw,
-    policy: Policy,
+    policy: Arc<Policy>,
     base: &Weights,
-    demonstrations: &[Demonstrations],
+    data: &[Arc<Dataset>],
+    presence: &Presence,
     seed: Seed,
 ) -> Engine<Policy> {
     let settings = Settings {
@@ -389,9 +401,14 @@ fn engine(
         server_rate: raw.learning.server_rate as f32,
         client_rate: raw.learning.terminal_rate as f32,
         momentum: raw.learning.momentum as f32,
-        compressor: compressor(raw),
+        compressor: raw.learning.compressor,
     };
-    let data = |set| Arc::new(dataset(suite(raw), set));
-    let data: Vec<Arc<Dataset>> = demonstrations.iter().map(data).collect();
-    Engine::new(Arc::new(policy), settings, base, &data)
+    let mut engine = Engine::new(policy, settings, base, data);
+    let first = presence.at(1);
+    for id in engine.ids() {
+        if !first.contains(&id) {
+            engine.leave(id).expect("a member leaves");
+        }
+    }
+    engine
 }

@@ -1,9 +1,12 @@
 //! Checks every number of a scenario against its range, once, so that the core cannot fail later.
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 
+use super::assemble::presence;
+use super::format::FORMAT;
 use super::load::{Loaded, ScenarioError};
-use super::raw::{Raw, SuiteName, Tilp};
+use super::raw::{Raw, SuiteName};
+use crate::round::TerminalId;
 use crate::tasks::tabletop::Engine;
 use crate::twin::MAX_CUTS;
 
@@ -11,6 +14,7 @@ use crate::twin::MAX_CUTS;
 pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     let checker = Checker { place: &loaded.place };
     let raw = &loaded.raw;
+    checker.within("format", raw.format.into(), 1, FORMAT.into())?;
     checker.at_least("rounds", raw.rounds, 1)?;
     cell(&checker, raw)?;
     limits(&checker, raw)?;
@@ -19,7 +23,39 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     learning(&checker, raw)?;
     tasks(&checker, raw)?;
     evaluation(&checker, raw)?;
-    methods(&checker, raw)
+    methods(&checker, raw)?;
+    events(&checker, raw)
+}
+
+/// Terminals leave when they are there, join when they are not, and at least one stays.
+fn events(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let mut present = presence(raw).at(0);
+    let mut last = 1;
+    for (index, event) in raw.events.iter().enumerate() {
+        let at = |field: &str| format!("events[{index}].{field}");
+        checker.within(&at("round"), event.round, last, raw.rounds.max(last))?;
+        last = event.round;
+        for &id in &event.leave {
+            if !present.remove(&TerminalId(id)) {
+                return Err(checker.wrong(&at("leave"), id, "a terminal that is there"));
+            }
+        }
+        for &id in &event.join {
+            let exists = (id as usize) < raw.cell.n_terminals;
+            if !exists || !present.insert(TerminalId(id)) {
+                let expected = "a terminal below cell.n_terminals that is not there";
+                return Err(checker.wrong(&at("join"), id, expected));
+            }
+        }
+        if present.is_empty() {
+            let expected = "at least one terminal to stay";
+            return Err(checker.wrong(&at("leave"), event.leave.len(), expected));
+        }
+    }
+    match present.is_empty() {
+        true => Err(checker.wrong("events", raw.events.len(), "a terminal from the start")),
+        false => Ok(()),
+    }
 }
 
 fn cell(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
@@ -54,6 +90,7 @@ fn hardware(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.range("hardware.energy_coefficient", hardware.energy_coefficient, 0.0, 1e-15)?;
     checker.between("hardware.hidden_share", hardware.hidden_share, 0.0, 10.0)?;
     checker.between("hardware.short_memory_share", hardware.short_memory_share, 0.0, 1.0)?;
+    checker.between("hardware.ample_memory", hardware.ample_memory, 1.0, 1e6)?;
     checker.between("hardware.measurement_noise", hardware.measurement_noise, 0.0, 1.0)
 }
 
@@ -128,7 +165,8 @@ fn evaluation(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     for (name, count) in counts {
         checker.within(&format!("evaluation.{name}"), count as u64, 1, 1000)?;
     }
-    Ok(())
+    checker.at_least("evaluation.loss_every", evaluation.loss_every, 1)?;
+    checker.within("evaluation.loss_samples", evaluation.loss_samples as u64, 1, 100_000)
 }
 
 fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
@@ -142,6 +180,8 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.between("methods.reference.compression", reference.compression, 0.0, most)?;
     checker.between("methods.reference.margin", reference.margin, 0.01, 1.0)?;
     checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)?;
+    // Not zero: a task without a deficit would never be drawn.
+    checker.between("methods.reference.uniform_share", reference.uniform_share, 1e-6, 1.0)?;
     for (name, rates) in &raw.methods.rates {
         if super::method(name).is_err() {
             let known: Vec<&str> = super::methods().iter().map(|method| method.name).collect();
@@ -156,33 +196,7 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let oracle = &raw.methods.oracle;
     checker.within("methods.oracle.loss_samples", oracle.loss_samples as u64, 1, 100_000)?;
     checker.within("methods.oracle.success_episodes", oracle.success_episodes as u64, 1, 1000)?;
-    tilp(checker, &raw.methods.tilp)
-}
-
-fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
-    checker.within("methods.tilp.horizon", tilp.horizon as u64, 1, 1000)?;
-    checker.within("methods.tilp.samples", tilp.samples as u64, 2, 100_000)?;
-    checker.within("methods.tilp.elites", tilp.elites as u64, 1, tilp.samples as u64)?;
-    checker.within("methods.tilp.iterations", tilp.iterations as u64, 1, 1000)?;
-    checker.between("methods.tilp.discount", tilp.discount, 0.0, 0.9999)?;
-    checker.within("methods.tilp.imagined", tilp.imagined as u64, 0, 1000)?;
-    checker.within("methods.tilp.updates", tilp.updates as u64, 0, 1000)?;
-    checker.between("methods.tilp.start_scheduled", tilp.start_scheduled, 0.1, 1e4)?;
-    checker.between("methods.tilp.caution", tilp.caution, 0.0, 10.0)?;
-    checker.between("methods.tilp.outlook", tilp.outlook, 0.0, 10.0)?;
-    checker.between("methods.tilp.reward_unit", tilp.reward_unit, 1e-9, 1e9)?;
-    checker.between("methods.tilp.plan_budget_ms", tilp.plan_budget_ms, 0.0, f64::INFINITY)?;
-    checker.between("methods.tilp.sureness", tilp.sureness, 0.5, 0.999_999_9)?;
-    let weights = [
-        ("weight_task", tilp.weight_task),
-        ("weight_delay", tilp.weight_delay),
-        ("weight_energy", tilp.weight_energy),
-        ("weight_penalty", tilp.weight_penalty),
-    ];
-    for (name, weight) in weights {
-        checker.between(&format!("methods.tilp.{name}"), weight, 0.0, 1e9)?;
-    }
-    Ok(())
+    super::check_tilp::tilp(checker, &raw.methods.tilp)
 }
 
 pub(super) struct Checker<'a> {
@@ -190,7 +204,7 @@ pub(super) struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn wrong(&self, field: &str, value: impl Display, expected: &str) -> ScenarioError {
+    pub(super) fn wrong(&self, field: &str, value: impl Display, expected: &str) -> ScenarioError {
         ScenarioError::Range {
             field: field.to_owned(),
             value: value.to_string(),
@@ -235,6 +249,37 @@ impl Checker<'_> {
             return Ok(());
         }
         Err(self.wrong(field, value, &format!("{least} to {most}")))
+    }
+
+    /// A number in single precision.
+    pub(super) fn single(
+        &self,
+        field: &str,
+        value: f32,
+        least: f64,
+        most: f64,
+    ) -> Result<(), ScenarioError> {
+        // Compared in single precision: a bound may be written in the file too.
+        if value >= least as f32 && value <= most as f32 {
+            return Ok(());
+        }
+        Err(self.wrong(field, value, &format!("{least} to {most}")))
+    }
+
+    /// Two bounds in order.
+    pub(super) fn bounds<T: Copy + Debug + Into<f64>>(
+        &self,
+        field: &str,
+        ends: [T; 2],
+        least: f64,
+        most: f64,
+    ) -> Result<(), ScenarioError> {
+        let [low, high] = ends.map(Into::into);
+        if least <= low && low <= high && high <= most {
+            return Ok(());
+        }
+        let expected = format!("two ascending values within {least} to {most}");
+        Err(self.wrong(field, format!("{ends:?}"), &expected))
     }
 
     fn range(

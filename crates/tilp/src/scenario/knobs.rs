@@ -1,12 +1,13 @@
-//! Knobs of the published methods, as they are written in a scenario.
+//! Knobs of the methods, as they are written in a scenario; those of TiLP itself are in `raw`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
 use super::load::ScenarioError;
-use crate::allocate::{FedSlKnobs, GaSflKnobs, Hierarchy};
-use crate::split::rule;
+use crate::allocate::{FedSlKnobs, GaSflKnobs, Hierarchy, OracleOptions, TierKnobs};
+use crate::split::rule::Local;
+use crate::twin::{LearningCurve, NetworkOptions, TaskOptions, TrainingOptions};
 
 /// Knobs of the published methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,11 +20,13 @@ pub struct Baselines {
     /// SplitFed.
     pub splitfed: SplitFed,
     /// GA-SFL.
-    pub ga_sfl: GaSfl,
+    pub ga_sfl: GaSflKnobs,
     /// HSFL.
     pub hsfl: Hsfl,
     /// FedSL.
     pub fedsl: FedSl,
+    /// What AdaptSFL and HSFL share.
+    pub tiers: TierKnobs,
 }
 
 /// The deadline guard.
@@ -44,32 +47,12 @@ pub struct FedAvg {
     pub local: Local,
 }
 
-/// How much a terminal trains on its own in one round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Local {
-    /// So many minibatches.
-    Steps(usize),
-    /// So many passes over its data, E.
-    Epochs(usize),
-}
-
 /// SplitFed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SplitFed {
     /// 1: the server averages; 2: it steps after every terminal.
     pub version: u32,
-}
-
-/// GA-SFL.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GaSfl {
-    /// Seconds that the whole model on the terminal would cost in the convergence bound.
-    pub bound_weight_s: f64,
-    /// Least log2(1 + share of the model on the terminal).
-    pub privacy: f64,
 }
 
 /// HSFL.
@@ -94,23 +77,56 @@ pub struct FedSl {
     pub time_weight: f64,
     /// Share of the terminals that takes part at least.
     pub threshold: f64,
+    /// Turns of cuts and bandwidths a plan, at most.
+    pub turns: usize,
+    /// The same while energy has a price.
+    pub priced_turns: usize,
+}
+
+/// What the reference `oracle`, TiLP otherwise, is told of the true world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Oracle {
+    /// Hardware, and the fading of the rounds to come.
+    pub network: bool,
+    /// The loss of every terminal before every round.
+    pub training: bool,
+    /// The success of every terminal, once per calibration interval.
+    pub task: bool,
+    /// Samples of each terminal that a true loss is taken over.
+    pub loss_samples: usize,
+    /// Episodes of each terminal that a true success is taken over.
+    pub success_episodes: usize,
+}
+
+/// Assumptions of TiLP's twin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Twin {
+    /// How learning curves go on.
+    pub curve: LearningCurve,
+    /// The network sub-twin.
+    pub network: NetworkOptions,
+    /// The training sub-twin.
+    pub training: TrainingOptions,
+    /// The task sub-twin.
+    pub task: TaskOptions,
+}
+
+impl Oracle {
+    /// The same for the method.
+    pub fn options(&self) -> OracleOptions {
+        OracleOptions {
+            network: self.network,
+            training: self.training,
+            task: self.task,
+            samples: self.loss_samples,
+            episodes: self.success_episodes,
+        }
+    }
 }
 
 impl Baselines {
-    /// How a terminal trains in FedAvg.
-    pub fn local(&self) -> rule::Local {
-        match self.fedavg.local {
-            Local::Steps(steps) => rule::Local::Steps(steps),
-            Local::Epochs(epochs) => rule::Local::Epochs(epochs),
-        }
-    }
-
-    /// The knobs of GA-SFL.
-    pub fn ga_sfl(&self) -> GaSflKnobs {
-        let GaSfl { bound_weight_s, privacy } = self.ga_sfl;
-        GaSflKnobs { bound_weight_s, privacy }
-    }
-
     /// The wired side of HSFL; none with two tiers.
     pub fn hierarchy(&self) -> Option<Hierarchy> {
         let Hsfl { tiers, edges, backhaul_bps } = self.hsfl;
@@ -119,9 +135,9 @@ impl Baselines {
 
     /// The knobs of FedSL.
     pub fn fedsl(&self) -> FedSlKnobs {
-        let FedSl { energy_budget_j, time_weight, threshold } = self.fedsl;
+        let FedSl { energy_budget_j, time_weight, threshold, turns, priced_turns } = self.fedsl;
         let budget_j = (energy_budget_j > 0.0).then_some(energy_budget_j);
-        FedSlKnobs { budget_j, time_weight, threshold }
+        FedSlKnobs { budget_j, time_weight, threshold, turns, priced_turns }
     }
 
     /// Refuses what is out of range.
@@ -142,6 +158,11 @@ impl Baselines {
         checker.between(&field("hsfl.backhaul_bps"), self.hsfl.backhaul_bps, 1.0, 1e15)?;
         checker.between(&field("fedsl.energy_budget_j"), self.fedsl.energy_budget_j, 0.0, 1e9)?;
         checker.between(&field("fedsl.time_weight"), self.fedsl.time_weight, 1e-9, 1e9)?;
-        checker.between(&field("fedsl.threshold"), self.fedsl.threshold, 0.0, 1.0)
+        checker.between(&field("fedsl.threshold"), self.fedsl.threshold, 0.0, 1.0)?;
+        checker.within(&field("fedsl.turns"), self.fedsl.turns as u64, 1, 1000)?;
+        checker.within(&field("fedsl.priced_turns"), self.fedsl.priced_turns as u64, 1, 1000)?;
+        let TierKnobs { longest_interval, pace } = self.tiers;
+        checker.within(&field("tiers.longest_interval"), longest_interval, 1, 1_000_000)?;
+        checker.between(&field("tiers.pace"), pace, 0.0, 1.0)
     }
 }

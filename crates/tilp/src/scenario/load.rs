@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::format;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
@@ -84,7 +85,7 @@ pub struct Loaded {
 /// Loads a built-in name or a file, and applies `key=value` overrides with dotted keys.
 pub fn load(name: &str, overrides: &[String]) -> Result<Loaded, ScenarioError> {
     let (table, place, folder) = resolve(name, 0)?;
-    vary(table, &place, folder, overrides)
+    vary(format::complete(table), &place, folder, overrides)
 }
 
 /// Applies overrides to a complete table.
@@ -99,7 +100,8 @@ pub(super) fn vary(
     }
     let with = if overrides.is_empty() { "" } else { " with " };
     let place = format!("{place}{with}{}", overrides.join(", "));
-    let raw = parse(table, &place)?;
+    let mut raw = parse(table, &place)?;
+    format::settle(&mut raw);
     Ok(Loaded { raw, place, folder })
 }
 
@@ -153,7 +155,7 @@ fn parse_table(text: &str, place: &str) -> Result<Table, ScenarioError> {
 }
 
 /// Values of `over` replace those of `base`; tables are merged.
-fn merge(base: &mut Table, over: Table) {
+pub(super) fn merge(base: &mut Table, over: Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
             (Some(Value::Table(inner)), Value::Table(table)) => merge(inner, table),

@@ -3,6 +3,8 @@
 mod assemble;
 mod cache;
 mod check;
+mod check_tilp;
+mod format;
 mod knobs;
 mod libero;
 mod load;
@@ -18,8 +20,8 @@ pub use assemble::{
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
-pub use planner::{planner, suite_of, tasks};
-pub use registry::{Kit, Method, method, methods};
+pub use planner::{data_sheets, planner, suite_of, tasks, tilp_options};
+pub use registry::{Method, MethodInputs, method, methods};
 pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 
@@ -115,7 +117,7 @@ impl Scenario {
 
     /// The complete scenario as TOML: loading it gives the same scenario.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&self.raw).expect("a checked scenario is plain data")
+        format::text(&self.raw)
     }
 
     /// What is set apart from the built-in scenario of the same name, as `key = value`; none if there
@@ -130,7 +132,8 @@ impl Scenario {
 
     /// Every value under its dotted key.
     fn values(&self) -> Vec<(String, String)> {
-        let table = toml::Table::try_from(&self.raw).expect("a checked scenario is plain data");
+        let mut table = toml::Table::try_from(&self.raw).expect("a checked scenario is plain data");
+        table.remove("format");
         let mut values = Vec::new();
         flatten("", &table, &mut values);
         values
@@ -144,7 +147,7 @@ impl Scenario {
     /// SHA-256 of the problem alone: the scenario without the knobs of the methods. This is what
     /// is frozen while methods are added and tuned.
     pub fn problem_hash(&self) -> String {
-        let mut table = toml::Table::try_from(&self.raw).expect("a checked scenario is plain data");
+        let mut table = format::written(&self.raw);
         table.remove("methods");
         hexadecimal(&table.to_string())
     }

@@ -8,13 +8,24 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::knobs::Baselines;
-use crate::allocate::OracleOptions;
+use super::knobs::{Baselines, Oracle, Twin};
+use crate::allocate::{
+    DecoderOptions, ReferenceKnobs, StartOptions, SuggestionOptions, WorthOptions,
+};
+use crate::cost::{Payload, Sync};
+use crate::rl::sac::ActorCriticOptions;
+use crate::search::cem::SearchOptions;
+use crate::split::compress::Compressor;
+use crate::tasks::tabletop::Frame;
+use crate::wireless::{Environment, RateModel};
+use crate::world::Late;
 
 /// A complete scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Raw {
+    /// Format of the file: 2, or none in files of format 1.
+    pub format: u32,
     /// Name of the scenario.
     pub name: String,
     /// Version: changes whenever a number in here changes.
@@ -37,6 +48,24 @@ pub struct Raw {
     pub evaluation: Evaluation,
     /// Knobs of the allocation methods.
     pub methods: Methods,
+    /// Dated events, in the order of their rounds; none if the list is absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+}
+
+/// Something happens to the cell at the start of a round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// The round, counted from 1.
+    pub round: u64,
+    /// Ids of terminals that leave.
+    #[serde(default)]
+    pub leave: Vec<u32>,
+    /// Ids of terminals that join. A terminal whose first event is a join is absent before it;
+    /// `cell.n_terminals` counts it all the same.
+    #[serde(default)]
+    pub join: Vec<u32>,
 }
 
 /// The radio cell.
@@ -60,7 +89,7 @@ pub struct Cell {
     /// Distance over which shadowing decorrelates to 1/e.
     pub shadowing_distance_m: f64,
     /// Whether fading is held during a round or averaged over it.
-    pub fading: Fading,
+    pub fading: RateModel,
     /// Maximum Doppler shift; with `round_interval_s` it sets the correlation of the fading
     /// between rounds, J0(2 pi f_D dt).
     pub doppler_hz: f64,
@@ -75,32 +104,6 @@ pub struct Cell {
     pub noise_figure_db: f64,
     /// The true noise figure of a link differs from the nominal by up to this much, hidden.
     pub hidden_noise_figure_db: f64,
-}
-
-/// Propagation environment of 3GPP TR 38.901.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Environment {
-    /// Urban micro, street canyon.
-    UrbanMicro,
-    /// Indoor factory, sparse clutter, low base station.
-    FactorySparseLow,
-    /// Indoor factory, dense clutter, low base station.
-    FactoryDenseLow,
-    /// Indoor factory, sparse clutter, high base station.
-    FactorySparseHigh,
-    /// Indoor factory, dense clutter, high base station.
-    FactoryDenseHigh,
-}
-
-/// Fading within a round (D7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fading {
-    /// One value a round.
-    Held,
-    /// The rate is averaged over Rayleigh fading.
-    Averaged,
 }
 
 /// Limits of the problem.
@@ -121,16 +124,6 @@ pub struct Limits {
     pub late: Late,
 }
 
-/// What happens to a terminal that misses the deadline (D2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Late {
-    /// The round closes at the deadline; the terminal contributes nothing.
-    Drop,
-    /// The round waits for everybody.
-    Wait,
-}
-
 /// Hardware of the terminals. Ranges are drawn log-uniformly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -145,6 +138,8 @@ pub struct Hardware {
     pub hidden_share: f64,
     /// Share of the terminals whose memory cannot hold the deepest cut (D17).
     pub short_memory_share: f64,
+    /// Memory of the others over what the deepest cut takes.
+    pub ample_memory: f64,
     /// Standard deviation of the log-normal error of observed delays and energies (D6).
     pub measurement_noise: f64,
 }
@@ -213,38 +208,6 @@ impl Server {
     }
 }
 
-/// Compression operator (D10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Compressor {
-    /// Group-wise quantisation with stochastic rounding.
-    Quantize,
-    /// Largest magnitudes of each sample.
-    TopK,
-    /// Mostly the largest magnitudes, some others at random.
-    RandomTopK,
-}
-
-/// What a payload is billed (D10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Payload {
-    /// The bytes that are really encoded, header included.
-    Encoded,
-    /// (1 - q) times the 32-bit activation, as in the paper.
-    Nominal,
-}
-
-/// Whether model exchange is billed (D11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sync {
-    /// In time, energy and bytes.
-    Billed,
-    /// Not at all, as in the paper.
-    Free,
-}
-
 /// The robots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -303,7 +266,7 @@ pub struct Libero {
     pub yaw_rad: f32,
 }
 
-/// What moves the robots.
+/// What moves the robots, named whether or not this program has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
@@ -380,16 +343,6 @@ pub struct VariantRange {
     pub spread_m: f32,
 }
 
-/// The frame in which motion is commanded; what is seen is in the camera's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Frame {
-    /// The camera's: what is seen and what is commanded agree.
-    Camera,
-    /// The robot's: the policy has to turn what it sees by the camera's angle.
-    Robot,
-}
-
 /// When success is measured, and on how many episodes per terminal (D8).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -404,6 +357,10 @@ pub struct Evaluation {
     pub report_episodes: usize,
     /// Final episodes per terminal.
     pub final_episodes: usize,
+    /// Rounds between entries of the deployed policy's losses in the record.
+    pub loss_every: u64,
+    /// Samples of each terminal that such an entry is taken over.
+    pub loss_samples: usize,
 }
 
 /// Knobs of the allocation methods.
@@ -413,7 +370,7 @@ pub struct Methods {
     /// The cut of methods that do not choose one.
     pub cut: usize,
     /// The reference methods `random`, `greedy` and `deficit`.
-    pub reference: Reference,
+    pub reference: ReferenceKnobs,
     /// The published methods.
     pub baselines: Baselines,
     /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
@@ -495,49 +452,20 @@ pub struct Tilp {
     pub cem: bool,
     /// The reward is the gain in success; else the loss decrease.
     pub task_driven: bool,
-}
-
-/// What the reference `oracle`, TiLP otherwise, is told of the true world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Oracle {
-    /// Hardware, and the fading of the rounds to come.
-    pub network: bool,
-    /// The loss of every terminal before every round.
-    pub training: bool,
-    /// The success of every terminal, once per calibration interval.
-    pub task: bool,
-    /// Samples of each terminal that a true loss is taken over.
-    pub loss_samples: usize,
-    /// Episodes of each terminal that a true success is taken over.
-    pub success_episodes: usize,
-}
-
-/// Knobs of the reference methods `random`, `greedy` and `deficit`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Reference {
-    /// Terminals scheduled per round, at most.
-    pub n_scheduled: usize,
-    /// Fixed compression.
-    pub compression: f64,
-    /// Share of the deadline that a predicted delay may use.
-    pub margin: f64,
-    /// Share of the terminals, the farthest first by gain, that is never scheduled.
-    pub skip_far_share: f64,
-}
-
-impl Oracle {
-    /// The same for the method.
-    pub fn options(&self) -> OracleOptions {
-        OracleOptions {
-            network: self.network,
-            training: self.training,
-            task: self.task,
-            samples: self.loss_samples,
-            episodes: self.success_episodes,
-        }
-    }
+    /// The search beyond the plain method.
+    pub search: SearchOptions,
+    /// The distribution that a search starts from.
+    pub start: StartOptions,
+    /// How terminals are put in the order of their worth.
+    pub worth: WorthOptions,
+    /// Sequences that a search tries beside what it draws.
+    pub suggestions: SuggestionOptions,
+    /// How a candidate becomes a decision.
+    pub decoder: DecoderOptions,
+    /// Actor and critic.
+    pub actor_critic: ActorCriticOptions,
+    /// Assumptions of the twin.
+    pub twin: Twin,
 }
 
 impl TaskShares {

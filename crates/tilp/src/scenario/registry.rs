@@ -22,22 +22,29 @@ const METHODS: [Method; 13] = [
     Method::own(
         "tilp",
         "search in a calibrated digital twin, guided by an actor and a critic",
-        |kit| Box::new(Tilp::new(kit.nominal, kit.tilp, kit.seed).with_clock(kit.clock)),
+        |inputs| {
+            Box::new(Tilp::new(inputs.nominal, inputs.tilp, inputs.seed).with_clock(inputs.clock))
+        },
     ),
     Method {
         name: "fedavg",
         about: "a random fraction trains the whole model; models averaged",
         aggregate_every: Some(1),
         ..published(
-            |knobs| Rule::Whole(knobs.local()),
-            |kit| publish(kit, |setup, knobs| Box::new(FedAvg::new(setup, knobs.fedavg.fraction))),
+            |knobs| Rule::Whole(knobs.fedavg.local),
+            |inputs| {
+                publish(inputs, |setup, knobs| Box::new(FedAvg::new(setup, knobs.fedavg.fraction)))
+            },
         )
     },
     Method {
         name: "splitnn",
         about: "one terminal after another, the front handed on",
         aggregate_every: Some(1),
-        ..published(|_| Rule::Relay, |kit| publish(kit, |setup, _| Box::new(SplitNn::new(setup))))
+        ..published(
+            |_| Rule::Relay,
+            |inputs| publish(inputs, |setup, _| Box::new(SplitNn::new(setup))),
+        )
     },
     Method {
         name: "splitfed",
@@ -45,7 +52,7 @@ const METHODS: [Method; 13] = [
         aggregate_every: Some(1),
         ..published(
             |knobs| if knobs.splitfed.version == 2 { Rule::Sequential } else { Rule::Parallel },
-            |kit| publish(kit, |setup, _| Box::new(SplitFed::new(setup))),
+            |inputs| publish(inputs, |setup, _| Box::new(SplitFed::new(setup))),
         )
     },
     Method {
@@ -54,7 +61,7 @@ const METHODS: [Method; 13] = [
         aggregate_every: Some(NEVER),
         ..published(
             |_| Rule::Tiered { edges: 1 },
-            |kit| publish(kit, |setup, _| Box::new(AdaptSfl::new(setup))),
+            |inputs| publish(inputs, |setup, knobs| Box::new(AdaptSfl::new(setup, knobs.tiers))),
         )
     },
     Method {
@@ -62,7 +69,7 @@ const METHODS: [Method; 13] = [
         about: "one common cut, shared band, one averaged gradient for all",
         ..published(
             |_| Rule::Broadcast,
-            |kit| publish(kit, |setup, knobs| Box::new(GaSfl::new(setup, knobs.ga_sfl()))),
+            |inputs| publish(inputs, |setup, knobs| Box::new(GaSfl::new(setup, knobs.ga_sfl))),
         )
     },
     Method {
@@ -71,14 +78,21 @@ const METHODS: [Method; 13] = [
         aggregate_every: Some(NEVER),
         ..published(
             |knobs| Rule::Tiered { edges: knobs.hsfl.edges },
-            |kit| publish(kit, |setup, knobs| Box::new(Hsfl::new(setup, knobs.hierarchy()))),
+            |inputs| {
+                publish(inputs, |setup, knobs| {
+                    Box::new(Hsfl::new(setup, knobs.hierarchy(), knobs.tiers))
+                })
+            },
         )
     },
     Method {
         name: "asfl",
         about: "cuts and bandwidths for equal finishing time, everybody",
         aggregate_every: Some(1),
-        ..published(|_| Rule::Parallel, |kit| publish(kit, |setup, _| Box::new(Asfl::new(setup))))
+        ..published(
+            |_| Rule::Parallel,
+            |inputs| publish(inputs, |setup, _| Box::new(Asfl::new(setup))),
+        )
     },
     Method {
         name: "fedsl",
@@ -86,25 +100,27 @@ const METHODS: [Method; 13] = [
         aggregate_every: Some(1),
         ..published(
             |_| Rule::Parallel,
-            |kit| publish(kit, |setup, knobs| Box::new(FedSl::new(setup, knobs.fedsl()))),
+            |inputs| publish(inputs, |setup, knobs| Box::new(FedSl::new(setup, knobs.fedsl()))),
         )
     },
-    Method::own("random", "random terminals that can make the deadline together", |kit| {
-        Box::new(Random::new(kit.problem, kit.knobs, kit.seed))
+    Method::own("random", "random terminals that can make the deadline together", |inputs| {
+        Box::new(Random::new(inputs.problem, inputs.knobs, inputs.seed))
     }),
-    Method::own("greedy", "best channels first, equal finishing time", |kit| {
-        Box::new(Greedy::new(kit.problem, kit.knobs))
+    Method::own("greedy", "best channels first, equal finishing time", |inputs| {
+        Box::new(Greedy::new(inputs.problem, inputs.knobs))
     }),
     Method::own(
         "deficit",
         "terminals of failing tasks drawn more often, equal finishing time",
-        |kit| Box::new(Deficit::new(kit.problem, kit.knobs, kit.seed)),
+        |inputs| Box::new(Deficit::new(inputs.problem, inputs.knobs, inputs.seed)),
     ),
     Method {
         rates_of: Some("tilp"),
-        ..Method::own("oracle", "tilp told the true world model: no method, a reference", |kit| {
-            Box::new(Oracle::new(kit.nominal, kit.tilp, kit.oracle, kit.seed))
-        })
+        ..Method::own(
+            "oracle",
+            "tilp told the true world model: no method, a reference",
+            |inputs| Box::new(Oracle::new(inputs.nominal, inputs.tilp, inputs.oracle, inputs.seed)),
+        )
     },
 ];
 
@@ -123,12 +139,12 @@ pub struct Method {
     /// The method whose learning rates it shares unless it has its own.
     pub(super) rates_of: Option<&'static str>,
     /// Rule and variant of a published method; none for all others, which train in parallel.
-    pub(super) published: Option<Edition>,
-    pub(super) build: fn(Kit) -> Box<dyn Allocator>,
+    pub(super) published: Option<Variant>,
+    pub(super) build: fn(MethodInputs) -> Box<dyn Allocator>,
 }
 
 /// What a method may be built from: what a base station knows, and the method's own knobs.
-pub struct Kit {
+pub struct MethodInputs {
     /// Limits, sizes and nominal hardware.
     pub problem: Problem,
     /// The same for a twin.
@@ -149,12 +165,12 @@ pub struct Kit {
     pub terminal_rate: f64,
     /// Seed of the method's own draws.
     pub seed: Seed,
-    pub(super) edition: Option<Edition>,
+    pub(super) variant: Option<Variant>,
 }
 
 /// What makes a published method: its training rule, and which variant of it this is.
 #[derive(Clone, Copy, Debug)]
-pub struct Edition {
+pub struct Variant {
     rule: fn(&Baselines) -> Rule,
     /// Terminals predicted late are not scheduled.
     guard: bool,
@@ -163,24 +179,30 @@ pub struct Edition {
 }
 
 /// A published method without its name, averaged as the scenario says.
-const fn published(rule: fn(&Baselines) -> Rule, build: fn(Kit) -> Box<dyn Allocator>) -> Method {
-    let edition = Edition { rule, guard: false, compression: 0.0 };
-    Method { published: Some(edition), ..Method::own("", "", build) }
+const fn published(
+    rule: fn(&Baselines) -> Rule,
+    build: fn(MethodInputs) -> Box<dyn Allocator>,
+) -> Method {
+    let variant = Variant { rule, guard: false, compression: 0.0 };
+    Method { published: Some(variant), ..Method::own("", "", build) }
 }
 
 /// A planner with what its variant puts around it.
-fn publish(kit: Kit, planner: fn(Setup, &Baselines) -> Box<dyn Planner>) -> Box<dyn Allocator> {
-    let edition = kit.edition.expect("a published method has an edition");
+fn publish(
+    inputs: MethodInputs,
+    planner: fn(Setup, &Baselines) -> Box<dyn Planner>,
+) -> Box<dyn Allocator> {
+    let variant = inputs.variant.expect("a published method has a variant");
     let setup = Setup {
-        problem: kit.problem,
-        rule: (edition.rule)(&kit.baselines),
-        compression: edition.compression,
-        rounds: kit.rounds,
-        terminal_rate: kit.terminal_rate,
-        seed: kit.seed,
+        problem: inputs.problem,
+        rule: (variant.rule)(&inputs.baselines),
+        compression: variant.compression,
+        rounds: inputs.rounds,
+        terminal_rate: inputs.terminal_rate,
+        seed: inputs.seed,
     };
-    let guard = edition.guard.then_some(kit.baselines.guard.margin);
-    let planner = planner(setup.clone(), &kit.baselines);
+    let guard = variant.guard.then_some(inputs.baselines.guard.margin);
+    let planner = planner(setup.clone(), &inputs.baselines);
     Box::new(Published::new(setup, planner, guard))
 }
 
@@ -189,7 +211,7 @@ impl Method {
     pub const fn own(
         name: &'static str,
         about: &'static str,
-        build: fn(Kit) -> Box<dyn Allocator>,
+        build: fn(MethodInputs) -> Box<dyn Allocator>,
     ) -> Self {
         Self { name, about, aggregate_every: None, rates_of: None, published: None, build }
     }
@@ -201,8 +223,8 @@ impl Method {
             (Rule::Parallel, Server::Sequential) => Rule::Sequential,
             (rule, _) => rule,
         };
-        let Some(edition) = self.published else { return Ok(rule(Rule::Parallel)) };
-        if edition.compression > raw.limits.compression {
+        let Some(variant) = self.published else { return Ok(rule(Rule::Parallel)) };
+        if variant.compression > raw.limits.compression {
             return Err(ScenarioError::Range {
                 field: "method".into(),
                 value: self.name.into(),
@@ -210,7 +232,7 @@ impl Method {
                 place: scenario.place.clone(),
             });
         }
-        Ok(rule((edition.rule)(&raw.methods.baselines)))
+        Ok(rule((variant.rule)(&raw.methods.baselines)))
     }
 }
 
@@ -235,7 +257,7 @@ pub fn method(name: &str) -> Result<Method, ScenarioError> {
 
 /// A variant of a published method; it has that method's learning rates unless it has its own.
 fn variant(name: &str, base: Method, suffixes: &[&str]) -> Result<Method, ScenarioError> {
-    let Some(edition) = base.published else {
+    let Some(variant) = base.published else {
         let known = names(|method| method.published.is_some());
         return Err(wrong(name, &format!("+guard and +qX only after one of {known}")));
     };
@@ -252,7 +274,7 @@ fn variant(name: &str, base: Method, suffixes: &[&str]) -> Result<Method, Scenar
     Ok(Method {
         name: interned(&label(base.name, guard, compression)),
         rates_of: Some(base.name),
-        published: Some(Edition { guard, compression, ..edition }),
+        published: Some(Variant { guard, compression, ..variant }),
         ..base
     })
 }

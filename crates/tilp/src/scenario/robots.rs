@@ -10,7 +10,7 @@ use super::{Scenario, ScenarioError};
 use crate::rng::Seed;
 use crate::split::data::Dataset;
 use crate::tasks::libero;
-use crate::tasks::tabletop::{self, Engine, Family, Frame, Variant, VariantRange};
+use crate::tasks::tabletop::{self, Engine, Family, Variant, VariantRange};
 use crate::tasks::{Demonstrations, Suite, Workcell, demonstrate};
 use crate::world::{Fleet, Schedule};
 
@@ -146,6 +146,8 @@ impl Roster {
             report_episodes: evaluation.report_episodes,
             final_episodes: evaluation.final_episodes,
             episode_steps: raw.tasks.episode_steps,
+            loss_every: evaluation.loss_every,
+            loss_samples: evaluation.loss_samples,
         };
         let cell = |n| self.cell(n, raw.tasks.extra_mass_kg);
         let cells = (0..raw.cell.n_terminals).map(cell).collect::<Result<_, _>>()?;
@@ -170,10 +172,7 @@ fn variant_range(range: &raw::VariantRange) -> VariantRange {
     VariantRange {
         centre: range.centre_m,
         yaw: range.yaw_rad,
-        commands: match range.commands {
-            raw::Frame::Camera => Frame::Camera,
-            raw::Frame::Robot => Frame::Robot,
-        },
+        commands: range.commands,
         size: range.size_m,
         mass: range.mass_kg,
         grasp_offset: range.grasp_offset_m,

@@ -1,15 +1,17 @@
 //! The twin of a scenario's cell on its own, without world, robots or demonstrations: to show it
 //! a run that is over.
 
-use super::assemble::{hardware_range, known, profile, rates, untrained};
+use super::assemble::{cost_model, hardware_range, known, rates, untrained};
 use super::planner::tilp;
 use super::robots::deal_tasks;
 use super::{Method, Scenario, ScenarioError};
 use crate::cost::Hardware;
+use crate::datasheet::draw_nominal;
 use crate::rng::Seed;
 use crate::split::rule::Rule;
+use crate::station::TrainingSchedule;
 use crate::twin::{Nominal, TwinOptions};
-use crate::world::{draw_nominal, draw_truth};
+use crate::world::draw_truth;
 
 /// What a twin starts from, and what it has to find out.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,13 +42,14 @@ pub fn assemble_twin(
             place: scenario.place.clone(),
         });
     }
-    let profile = profile(raw, &untrained(scenario)?);
+    let cost = cost_model(raw, &untrained(scenario)?);
     let range = hardware_range(raw);
     let hardware = draw_nominal(raw.cell.n_terminals, &range, seed.named("hardware"));
     let tasks = deal_tasks(raw, seed.named("fleet"));
-    let every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
+    let aggregate_every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
+    let schedule = TrainingSchedule { rule, aggregate_every, rates: rates(raw, method) };
     Ok(TwinParts {
-        nominal: known(raw, &profile, &hardware, every, rates(raw, method), tasks),
+        nominal: known(raw, &cost, &hardware, &schedule, tasks),
         options: tilp(raw).twin,
         truth: draw_truth(&hardware, &range, seed.named("hardware")),
     })

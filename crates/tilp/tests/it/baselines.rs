@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use rand::RngExt;
 use tilp::allocate::{
     AdaptSfl, Asfl, FedAvg, FedSl, FedSlKnobs, GaSfl, GaSflKnobs, Hierarchy, Hsfl, Planner,
-    Published, Setup, SplitFed, SplitNn,
+    Published, Setup, SplitFed, SplitNn, TierKnobs,
 };
 use tilp::cost::Profile;
 use tilp::rng::{Rng, Seed};
-use tilp::round::{Allocator, Decision, Executed, Feasible, Observation, World};
+use tilp::round::{Allocator, Decision, Executed, Observation, ProjectedDecision, World};
 use tilp::scenario::{Parts, methods};
 use tilp::snapshot::{Persist, Snapshot};
 use tilp::split::rule::{Local, Rule};
@@ -23,17 +23,18 @@ use crate::worlds;
 type Build = fn(Setup) -> Box<dyn Planner>;
 
 const WIRED: Hierarchy = Hierarchy { edges: 5, backhaul_bps: 1e9 };
+const TIERS: TierKnobs = TierKnobs { longest_interval: 100, pace: 0.05 };
 
 const METHODS: [(&str, Rule, Build); 10] = [
     ("fedavg", Rule::Whole(Local::Steps(4)), |setup| Box::new(FedAvg::new(setup, 0.1))),
     ("fedavg, all", Rule::Whole(Local::Epochs(1)), |setup| Box::new(FedAvg::new(setup, 1.0))),
     ("splitnn", Rule::Relay, |setup| Box::new(SplitNn::new(setup))),
     ("splitfed", Rule::Parallel, |setup| Box::new(SplitFed::new(setup))),
-    ("adaptsfl", Rule::Tiered { edges: 1 }, |setup| Box::new(AdaptSfl::new(setup))),
+    ("adaptsfl", Rule::Tiered { edges: 1 }, |setup| Box::new(AdaptSfl::new(setup, TIERS))),
     ("ga-sfl", Rule::Broadcast, |setup| {
         Box::new(GaSfl::new(setup, GaSflKnobs { bound_weight_s: 1.0, privacy: 0.1 }))
     }),
-    ("hsfl", Rule::Tiered { edges: 5 }, |setup| Box::new(Hsfl::new(setup, Some(WIRED)))),
+    ("hsfl", Rule::Tiered { edges: 5 }, |setup| Box::new(Hsfl::new(setup, Some(WIRED), TIERS))),
     ("asfl", Rule::Parallel, |setup| Box::new(Asfl::new(setup))),
     ("fedsl", Rule::Parallel, |setup| Box::new(fedsl(setup, None))),
     ("fedsl, budget", Rule::Parallel, |setup| {
@@ -47,7 +48,9 @@ const METHODS: [(&str, Rule, Build); 10] = [
 ];
 
 fn fedsl(setup: Setup, budget_j: Option<f64>) -> FedSl {
-    FedSl::new(setup, FedSlKnobs { budget_j, time_weight: 1.0, threshold: 0.8 })
+    let (turns, priced_turns) = (10, 3);
+    let knobs = FedSlKnobs { budget_j, time_weight: 1.0, threshold: 0.8, turns, priced_turns };
+    FedSl::new(setup, knobs)
 }
 
 const N_OBSERVATIONS: u64 = 1000;
@@ -70,11 +73,11 @@ fn case(index: u64, rule: Rule, compression: f64) -> Case {
     let mut seen = observation(profile, n_terminals, &mut rng);
     spoil(&mut seen, &mut rng);
     if rng.random_range(0..10) == 0 {
-        problem.limits.cuts = vec![4];
+        problem.cost.limits.cuts = vec![4];
     }
-    problem.cut = problem.limits.cuts[0];
+    problem.cut = problem.cost.limits.cuts[0];
     if index >= 20 {
-        problem.rate_model = RateModel::Held; // inverting the averaged rate takes long
+        problem.cost.rate_model = RateModel::Held; // inverting the averaged rate takes long
     }
     let terminal_rate = 0.05;
     Case { setup: Setup { problem, rule, compression, rounds: 1000, terminal_rate, seed }, seen }
@@ -85,22 +88,22 @@ fn spoil(seen: &mut Observation, rng: &mut Rng) {
     let kind = rng.random_range(0..12);
     for view in &mut seen.terminals {
         match kind {
-            0 => view.gain = Gain(0.0),
-            1 => view.gain = Gain(1e-30),
-            2 => view.memory = PROFILE.memory(2),
-            3 => view.memory = Bytes(1),
+            0 => view.report.gain = Gain(0.0),
+            1 => view.report.gain = Gain(1e-30),
+            2 => view.report.memory = PROFILE.memory(2),
+            3 => view.report.memory = Bytes(1),
             _ => {}
         }
     }
 }
 
 /// Delays and memory needs of a decision as a base station predicts them.
-fn predicted(case: &Case, plan: &Feasible) -> Vec<(f64, bool)> {
-    let terms = case.setup.terms(case.setup.problem.limits.deadline);
+fn predicted(case: &Case, plan: &ProjectedDecision) -> Vec<(f64, bool)> {
+    let terms = case.setup.terms(case.setup.problem.cost.limits.deadline);
     let bill = terms.bill(plan, &case.seen);
     let of = |n: usize| {
         let need = terms.memory(plan.decision().terminals[n].cut);
-        (bill.delays[n].0, need <= case.seen.terminals[n].memory)
+        (bill.delays[n].0, need <= case.seen.terminals[n].report.memory)
     };
     plan.decision().scheduled().map(of).collect()
 }
@@ -108,7 +111,7 @@ fn predicted(case: &Case, plan: &Feasible) -> Vec<(f64, bool)> {
 /// The band is used up: in a relay by everybody in turn, else by all together, but for what those
 /// need who deliver an old copy.
 fn assert_band(case: &Case, decision: &Decision) {
-    let band = case.setup.problem.limits.bandwidth.0;
+    let band = case.setup.problem.cost.limits.bandwidth.0;
     let scheduled: Vec<usize> = decision.scheduled().collect();
     if case.setup.rule == Rule::Relay {
         assert!(scheduled.iter().all(|&n| decision.terminals[n].bandwidth.0 == band));
@@ -125,20 +128,20 @@ fn assert_band(case: &Case, decision: &Decision) {
 fn assert_memory(case: &Case, decision: &Decision) {
     let chooses = !matches!(case.setup.rule, Rule::Relay | Rule::Whole(_));
     let fits = |n: usize| {
-        let need = case.setup.problem.profile.memory(decision.terminals[n].cut);
-        need <= case.seen.terminals[n].memory
+        let need = case.setup.problem.cost.profile.memory(decision.terminals[n].cut);
+        need <= case.seen.terminals[n].report.memory
     };
     assert!(!chooses || decision.fallback || decision.scheduled().all(fits));
 }
 
-fn decide(case: &Case, build: Build, guard: Option<f64>) -> (Decision, Feasible) {
+fn decide(case: &Case, build: Build, guard: Option<f64>) -> (Decision, ProjectedDecision) {
     let planner = build(case.setup.clone());
     let mut method = Published::new(case.setup.clone(), planner, guard);
     let decision = method.decide(&case.seen);
     if case.seen.round.is_multiple_of(10) {
         assert_eq!(method.decide(&case.seen), decision, "deciding changes nothing");
     }
-    let plan = case.setup.problem.limits.project(decision.clone()).conducted(method.conduct());
+    let plan = case.setup.problem.cost.limits.project(decision.clone()).conducted(method.conduct());
     (decision, plan)
 }
 
@@ -183,7 +186,7 @@ fn with_the_guard_everybody_is_predicted_in_time_or_the_record_says_fallback() {
             assert_hard_domain(&case.setup.problem, &decision);
             let delays = predicted(&case, &plan);
             let good = delays.iter().all(|(delay, fits)| *fits && *delay <= 4.0 * (1.0 + 1e-9));
-            let hopeless = case.seen.terminals.iter().all(|view| view.gain.0 < 1e-29);
+            let hopeless = case.seen.terminals.iter().all(|view| view.report.gain.0 < 1e-29);
             assert!(good || decision.fallback, "{name}, observation {index}: {delays:?}");
             assert!(decision.fallback || !hopeless, "{name}, observation {index}");
             n_fallbacks += usize::from(decision.fallback);
@@ -248,8 +251,8 @@ fn with_fewer_to_share_the_band_the_guard_keeps_some_who_would_be_late_among_all
 fn hsfl_with_two_tiers_is_adaptsfl() {
     for index in 0..100 {
         let case = case(index, Rule::Tiered { edges: 1 }, 0.0);
-        let (one, conduct) = decide(&case, |setup| Box::new(AdaptSfl::new(setup)), None);
-        let (two, same) = decide(&case, |setup| Box::new(Hsfl::new(setup, None)), None);
+        let (one, conduct) = decide(&case, |setup| Box::new(AdaptSfl::new(setup, TIERS)), None);
+        let (two, same) = decide(&case, |setup| Box::new(Hsfl::new(setup, None, TIERS)), None);
         assert_eq!((one, conduct), (two, same), "observation {index}");
     }
 }
@@ -259,7 +262,7 @@ fn splitfed_schedules_everybody_with_an_even_share() {
     for index in 0..100 {
         let case = case(index, Rule::Parallel, 0.0);
         let (decision, _) = decide(&case, |setup| Box::new(SplitFed::new(setup)), None);
-        let limits = &case.setup.problem.limits;
+        let limits = &case.setup.problem.cost.limits;
         let even = limits.bandwidth / case.seen.terminals.len() as f64;
         for one in &decision.terminals {
             assert!(one.scheduled && one.bandwidth == even && one.compression == 0.0);
@@ -279,7 +282,7 @@ fn asfl_uses_the_whole_band_and_finishes_at_one_time() {
         if decision.fallback || case.seen.aggregates || decision.scheduled().any(weak) {
             continue;
         }
-        let band = case.setup.problem.limits.bandwidth.0;
+        let band = case.setup.problem.cost.limits.bandwidth.0;
         assert!((decision.bandwidth().0 / band - 1.0).abs() < 1e-9);
         let delays: Vec<f64> = predicted(&case, &plan).iter().map(|(delay, _)| *delay).collect();
         let most = delays.iter().fold(0.0f64, |most, delay| most.max(*delay));
@@ -309,7 +312,7 @@ fn fedavg_samples_its_fraction_uniformly() {
 }
 
 /// One round as the loop does it.
-fn step(parts: &mut Parts) -> (Feasible, Executed) {
+fn step(parts: &mut Parts) -> (ProjectedDecision, Executed) {
     let seen = parts.world.observe();
     let wanted = parts.allocator.decide(&seen);
     let plan = parts.limits.project(wanted).conducted(parts.allocator.conduct());
@@ -327,7 +330,7 @@ fn splitnn_visits_everybody_in_turn_within_the_deadline() {
     let mut visits = Vec::new();
     for _ in 0..12 {
         let (plan, executed) = step(&mut parts);
-        let order = plan.conduct().order.clone();
+        let order = plan.training().order.clone();
         let sum: f64 = order
             .iter()
             .map(|&n| {
@@ -351,7 +354,7 @@ fn splitnn_visits_everybody_in_turn_within_the_deadline() {
 fn in_a_relay_delays_add_up() {
     let mut parts = worlds::parts("splitnn", &EASY);
     let (plan, executed) = step(&mut parts);
-    let order = &plan.conduct().order;
+    let order = &plan.training().order;
     assert_eq!(order.len(), 6);
     let delays: Vec<f64> = order.iter().map(|&n| executed.ledger.terminals[n].delay.0).collect();
     assert!(delays.windows(2).all(|pair| pair[1] > pair[0]));
@@ -378,7 +381,7 @@ fn byte_counters_equal_the_closed_forms() {
         let mut parts = worlds::parts(name, &all);
         step(&mut parts); // afterwards nobody holds anything
         let (plan, executed) = step(&mut parts);
-        let profile = &parts.world.radio.profile;
+        let profile = &parts.world.radio.cost.profile;
         let [up, down, sync] = bytes(&executed);
         let model = profile.parameters(0, profile.cuts.len()).0;
         if name == "fedavg" {
@@ -400,7 +403,7 @@ fn a_broadcast_gradient_counts_once_on_the_air() {
     let (plan, executed) = step(&mut parts);
     let cut = plan.decision().terminals[0].cut;
     assert!(plan.decision().terminals.iter().all(|one| one.scheduled && one.cut == cut));
-    let one = 4 * (parts.world.radio.profile.activation(cut) * 16) as u64;
+    let one = 4 * (parts.world.radio.cost.profile.activation(cut) * 16) as u64;
     let [up, down, _] = bytes(&executed);
     assert_eq!((up, down), (6 * one, one));
 }
@@ -426,7 +429,7 @@ fn tiers_are_averaged_when_the_plan_says_so() {
         let mut parts = worlds::parts(name, &EASY);
         for round in 1..=4 {
             let (plan, executed) = step(&mut parts);
-            let tiers = plan.conduct().tiers.expect("a method of tiers says which");
+            let tiers = plan.training().tiers.expect("a method of tiers says which");
             assert!(executed.outcome.terminals.iter().all(|one| one.took_part), "{name} {round}");
             let deepest = plan.decision().terminals.iter().map(|one| one.cut).max();
             assert_eq!(Some(tiers.own), deepest);
@@ -456,7 +459,7 @@ fn measuring_more_often_changes_nothing() {
     for method in methods().iter().filter(|method| !["tilp", "oracle"].contains(&method.name)) {
         let trained = |measure: &str| {
             let mut parts = worlds::parts(method.name, &[EASY[0], EASY[1], measure]);
-            let plans: Vec<Feasible> = (0..3).map(|_| step(&mut parts).0).collect();
+            let plans: Vec<ProjectedDecision> = (0..3).map(|_| step(&mut parts).0).collect();
             (plans, parts.world.engine.virtual_mean())
         };
         let (often, never) =

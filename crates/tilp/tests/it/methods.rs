@@ -64,6 +64,7 @@ fn knobs(n_terminals: usize, rng: &mut Rng) -> ReferenceKnobs {
         compression: 0.9 * rng.random::<f64>(),
         margin: rng.random_range(0.05..1.0),
         skip_far_share: if rng.random() { 0.0 } else { 0.9 * rng.random::<f64>() },
+        uniform_share: 0.5,
     }
 }
 
@@ -129,7 +130,7 @@ fn cases() -> impl Iterator<Item = Case> {
 
 /// What is executed is inside the hard domain, and is what the method wanted up to the last bit.
 pub fn assert_hard_domain(problem: &Problem, wanted: &Decision) {
-    let limits = &problem.limits;
+    let limits = &problem.cost.limits;
     let feasible = limits.project(wanted.clone());
     for (one, wanted) in feasible.decision().terminals.iter().zip(&wanted.terminals) {
         assert!((0.0..=limits.bandwidth.0).contains(&one.bandwidth.0));
@@ -162,7 +163,7 @@ fn assert_promises(case: &Case, decision: &Decision) {
         let job = problem.job(seen, n, one.cut, one.compression);
         let grant = Grant { bandwidth: one.bandwidth, power: one.power };
         let delay = problem.cost(seen, n, &job, grant).delay();
-        let latest = problem.limits.deadline * knobs.margin;
+        let latest = problem.cost.limits.deadline * knobs.margin;
         assert!(delay.0 <= latest.0 * (1.0 + 1e-9), "{delay:?} beyond {latest:?}");
     }
 }
@@ -209,13 +210,13 @@ fn two_groups(success: Option<[u64; 2]>) -> (Problem, Observation) {
     let mut rng = Seed::new(7).rng();
     let mut problem = problem(&profile, 20, &mut rng);
     problem.cut = 2;
-    problem.rate_model = RateModel::Held;
+    problem.cost.rate_model = RateModel::Held;
     let mut seen = observation(&profile, 20, &mut rng);
     seen.aggregates = false;
     for (n, view) in seen.terminals.iter_mut().enumerate() {
-        view.gain = Gain(1e-9 * (1.0 + n as f64 / 10.0));
-        view.fading_power = 1.0;
-        view.task = usize::from(n >= 10);
+        view.report.gain = Gain(1e-9 * (1.0 + n as f64 / 10.0));
+        view.report.fading_power = 1.0;
+        view.report.task = usize::from(n >= 10);
     }
     seen.success = success.map(|successes| {
         let mut counts = Family::ALL.map(|_| SuccessCount::default()).to_vec();
@@ -227,8 +228,13 @@ fn two_groups(success: Option<[u64; 2]>) -> (Problem, Observation) {
     (problem, seen)
 }
 
-const FOUR: ReferenceKnobs =
-    ReferenceKnobs { n_scheduled: 4, compression: 0.75, margin: 0.8, skip_far_share: 0.0 };
+const FOUR: ReferenceKnobs = ReferenceKnobs {
+    n_scheduled: 4,
+    compression: 0.75,
+    margin: 0.8,
+    skip_far_share: 0.0,
+    uniform_share: 0.5,
+};
 
 /// Share of the second group among those whom deficit schedules in 400 rounds.
 fn second_share(success: Option<[u64; 2]>) -> f64 {
@@ -263,7 +269,7 @@ fn greedy_takes_the_best_channels_of_the_round() {
     let (problem, mut seen) = two_groups(None);
     let mut greedy = Greedy::new(problem, FOUR);
     assert_eq!(greedy.decide(&seen).scheduled().collect::<Vec<_>>(), [16, 17, 18, 19]);
-    seen.terminals[18].fading_power = 1e-3;
-    seen.terminals[2].fading_power = 10.0;
+    seen.terminals[18].report.fading_power = 1e-3;
+    seen.terminals[2].report.fading_power = 10.0;
     assert_eq!(greedy.decide(&seen).scheduled().collect::<Vec<_>>(), [2, 16, 17, 19]);
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use tilp::round::{
-    Allocator, Conduct, Confidant, Decision, Feasible, Observation, Outcome, Question, Truth, World,
+    Allocator, Decision, Observation, OracleAccess, Outcome, ProjectedDecision, Question,
+    TrainingPlan, Truth, World,
 };
 use tilp::run::{Recorder, RoundRecord, run};
 use tilp::scenario::{Parts, methods};
@@ -41,25 +42,25 @@ impl Allocator for Nosy<'_> {
         self.method.decide(seen)
     }
 
-    fn conduct(&self) -> Conduct {
+    fn conduct(&self) -> TrainingPlan {
         self.method.conduct()
     }
 
-    fn learn(&mut self, seen: &Observation, plan: &Feasible, outcome: &Outcome) {
+    fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
         self.method.learn(seen, plan, outcome);
     }
 
-    fn confidant(&mut self) -> Option<&mut dyn Confidant> {
+    fn oracle_access(&mut self) -> Option<&mut dyn OracleAccess> {
         Some(self)
     }
 }
 
-impl Confidant for Nosy<'_> {
+impl OracleAccess for Nosy<'_> {
     fn question(&self) -> Question {
         EVERYTHING
     }
 
-    fn hear(&mut self, truth: &Truth) {
+    fn receive(&mut self, truth: &Truth) {
         self.told += 1;
         assert_eq!(truth.round, self.told);
     }
@@ -103,7 +104,7 @@ fn every_method_runs_the_same_whether_or_not_the_world_is_asked_for_the_truth() 
     for method in methods().iter().filter(|method| method.name != "oracle") {
         let Parts { mut world, mut allocator, limits, .. } =
             worlds::parts(method.name, &overrides(&[]));
-        assert!(allocator.confidant().is_none(), "{} is told the truth", method.name);
+        assert!(allocator.oracle_access().is_none(), "{} is told the truth", method.name);
         let mut nosy = Nosy { method: &mut *allocator, told: 0 };
         let mut keep = Keep::default();
         run(&mut world, &mut nosy, &limits, ROUNDS, &mut keep);
@@ -115,13 +116,13 @@ fn every_method_runs_the_same_whether_or_not_the_world_is_asked_for_the_truth() 
 #[test]
 fn with_every_part_off_the_oracle_is_tilp() {
     assert!(go("oracle", &OFF) == go("tilp", &[]));
-    assert!(worlds::parts("oracle", &OFF).allocator.confidant().is_none());
+    assert!(worlds::parts("oracle", &OFF).allocator.oracle_access().is_none());
 }
 
 #[test]
 fn each_part_alone_changes_what_is_decided() {
     let tilp = go("tilp", &[]);
-    let plans = |rounds: &[RoundRecord]| -> Vec<Feasible> {
+    let plans = |rounds: &[RoundRecord]| -> Vec<ProjectedDecision> {
         rounds.iter().map(|round| round.plan.clone()).collect()
     };
     for (part, name) in ["network", "training", "task"].iter().enumerate() {

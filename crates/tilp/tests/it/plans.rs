@@ -23,7 +23,7 @@ fn first_observation() -> Observation {
 }
 
 fn explained(overrides: &[&str], seen: &Observation) -> Plan {
-    let tasks = seen.terminals.iter().map(|view| view.task).collect();
+    let tasks = seen.terminals.iter().map(|view| view.report.task).collect();
     planner(&worlds::tiny(overrides), 0, tasks, None).unwrap().explain(seen)
 }
 
@@ -39,8 +39,8 @@ fn an_observation_comes_back_from_json_as_it_was() {
         let text = write_observation(&seen, &SUITE);
         let mut back = read_observation(text.as_bytes(), &spec(&[]).expected().unwrap()).unwrap();
         for (view, old) in back.terminals.iter_mut().zip(&seen.terminals) {
-            assert!((view.gain.0 / old.gain.0 - 1.0).abs() < 1e-12, "{view:?}");
-            view.gain = old.gain;
+            assert!((view.report.gain.0 / old.gain.0 - 1.0).abs() < 1e-12, "{view:?}");
+            view.report.gain = old.gain;
         }
         assert_eq!(back, seen);
         let plan = parts.limits.project(parts.allocator.decide(&seen));
@@ -65,8 +65,8 @@ fn a_plan_decides_as_the_first_round_of_a_run_does() {
 #[test]
 fn everybody_scheduled_is_surely_in_time_and_everybody_else_has_a_reason() {
     let mut seen = first_observation();
-    seen.terminals[0].gain = Gain(1e-30);
-    seen.terminals[1].memory = Bytes(1);
+    seen.terminals[0].report.gain = Gain(1e-30);
+    seen.terminals[1].report.memory = Bytes(1);
     let plan = explained(&[], &seen);
     assert!(matches!(plan.terminals[0].reason, Reason::Unreachable { sure } if sure.0 > 5.0));
     assert!(matches!(plan.terminals[1].reason, Reason::MemoryShort { budget: Bytes(1), .. }));
@@ -92,8 +92,8 @@ fn everybody_scheduled_is_surely_in_time_and_everybody_else_has_a_reason() {
 #[test]
 fn where_nobody_can_make_it_the_least_bad_says_so() {
     let mut seen = first_observation();
-    seen.terminals.iter_mut().for_each(|view| view.gain = Gain(1e-29));
-    seen.terminals[3].gain = Gain(1e-25);
+    seen.terminals.iter_mut().for_each(|view| view.report.gain = Gain(1e-29));
+    seen.terminals[3].report.gain = Gain(1e-25);
     let plan = explained(&[], &seen);
     assert!(plan.decision.fallback);
     assert_eq!(plan.planned_return, None);

@@ -135,6 +135,19 @@ fn every_value_out_of_range_is_refused_with_field_value_and_expectation() {
         ("evaluation.final_episodes=0", "evaluation.final_episodes = 0, expected 1 to 1000"),
         ("methods.reference.compression=0.95", "methods.reference.compression = 0.95, expected"),
         ("methods.reference.margin=0", "methods.reference.margin = 0, expected 0.01 to 1"),
+        ("format=3", "format = 3, expected 1 to 2"),
+        ("evaluation.loss_every=0", "evaluation.loss_every = 0, expected at least 1"),
+        ("hardware.ample_memory=0.5", "hardware.ample_memory = 0.5, expected 1 to"),
+        ("methods.baselines.tiers.pace=2", "methods.baselines.tiers.pace = 2, expected 0 to 1"),
+        ("methods.tilp.search.correlation=1.5", "search.correlation = 1.5, expected 0 to 1"),
+        ("methods.tilp.search.smoothing=nan", "search.smoothing = NaN, expected 0 to 1"),
+        ("methods.tilp.start.actor_bounds=[0.9, 0.1]", "actor_bounds = [0.9, 0.1], expected two"),
+        ("methods.tilp.suggestions.sizes=[0]", "suggestions.sizes = 0, expected 1 to 10000"),
+        ("methods.tilp.actor_critic.samples=0", "actor_critic.samples = 0, expected 1 to 4096"),
+        ("methods.tilp.twin.curve.earliest=0", "twin.curve.earliest = 0, expected at least 1"),
+        ("methods.tilp.twin.network.noise.sd=0", "twin.network.noise.sd = 0, expected"),
+        ("methods.tilp.twin.training.own.mean=-1", "training.own.mean = -1, expected 0 to 0.5"),
+        ("methods.tilp.twin.task.start=1", "methods.tilp.twin.task.start = 1, expected"),
     ] {
         let said = refusal(text);
         assert!(said.contains(expected), "{text}: {said}");
@@ -192,7 +205,16 @@ fn a_scenario_that_extends_itself_is_refused() {
 #[test]
 fn the_hash_hangs_on_every_value() {
     let plain = load("tiny", &[]).unwrap().hash();
-    for text in ["version=2", "learning.batch=63", "tasks.range.spread_m=0.03", "methods.cut=3"] {
+    for text in [
+        "version=2",
+        "learning.batch=63",
+        "tasks.range.spread_m=0.03",
+        "methods.cut=3",
+        "methods.tilp.search.correlation=0.6",
+        "methods.tilp.suggestions.sizes=[3]",
+        "methods.tilp.actor_critic.samples=17",
+        "methods.tilp.twin.task.turns=19",
+    ] {
         assert_ne!(load("tiny", &[text]).unwrap().hash(), plain, "{text}");
     }
 }

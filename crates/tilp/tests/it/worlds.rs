@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tilp::rng::Seed;
 use tilp::round::{
-    Decision, Executed, Feasible, TerminalDecision, TerminalLedger, TerminalOutcome, World,
+    Decision, Executed, ProjectedDecision, TerminalDecision, TerminalLedger, TerminalOutcome, World,
 };
 use tilp::scenario::{Cache, Parts, Scenario, assemble, method, methods};
 use tilp::split::model::Weights;
@@ -37,7 +37,7 @@ pub fn parts(name: &str, overrides: &[&str]) -> Parts {
 }
 
 /// One round as the loop does it, without learning of the method.
-fn step(parts: &mut Parts) -> (Feasible, Executed) {
+fn step(parts: &mut Parts) -> (ProjectedDecision, Executed) {
     let wanted = parts.allocator.decide(&parts.world.observe());
     let plan = parts.limits.project(wanted);
     let executed = parts.world.execute(&plan);
@@ -56,7 +56,7 @@ fn share(parts: &Parts) -> TerminalDecision {
 }
 
 /// A plan for these terminals; nobody else is scheduled.
-fn plan(parts: &Parts, terminals: &[(usize, TerminalDecision)]) -> Feasible {
+fn plan(parts: &Parts, terminals: &[(usize, TerminalDecision)]) -> ProjectedDecision {
     let mut decision = Decision::idle(parts.world.radio.n_terminals(), parts.limits.cuts[0]);
     for (n, one) in terminals {
         decision.terminals[*n] = *one;
@@ -67,7 +67,8 @@ fn plan(parts: &Parts, terminals: &[(usize, TerminalDecision)]) -> Feasible {
 /// The two terminals with the best channels.
 fn best_two(parts: &Parts) -> (usize, usize) {
     let seen = parts.world.observe();
-    let channel = |n: &usize| seen.terminals[*n].gain.0 * seen.terminals[*n].fading_power;
+    let channel =
+        |n: &usize| seen.terminals[*n].report.gain.0 * seen.terminals[*n].report.fading_power;
     let mut order: Vec<usize> = (0..seen.terminals.len()).collect();
     order.sort_by(|a, b| channel(b).total_cmp(&channel(a)));
     (order[0], order[1])
@@ -76,7 +77,8 @@ fn best_two(parts: &Parts) -> (usize, usize) {
 /// Every weight there is: the server's, each terminal's, and the deployed mean.
 fn weights(parts: &Parts) -> Vec<Weights> {
     let engine = &parts.world.engine;
-    let own = engine.terminals().iter().map(|terminal| terminal.weights().clone());
+    let of = |id| engine.inspect(id, |terminal| terminal.weights().clone());
+    let own = engine.ids().into_iter().filter_map(of);
     let all = own.chain([engine.server().weights().clone(), engine.virtual_mean()]);
     all.collect()
 }
@@ -86,7 +88,7 @@ fn too_narrow(parts: &Parts, n: usize) -> TerminalDecision {
     let mut one = share(parts);
     let radio = &parts.world.radio;
     let seen = parts.world.observe();
-    while radio.settle(&plan(parts, &[(n, one)]), &seen).delays[n] <= radio.limits.deadline {
+    while radio.settle(&plan(parts, &[(n, one)]), &seen).delays[n] <= radio.cost.limits.deadline {
         one.bandwidth.0 *= 0.7;
     }
     assert!(radio.settle(&plan(parts, &[(n, one)]), &seen).delays[n] < radio.give_up);
@@ -123,7 +125,7 @@ fn a_server_that_steps_after_every_terminal_is_another_only_where_several_train_
 #[test]
 fn kept_demonstrations_of_one_engine_are_not_taken_for_those_of_mujoco() {
     let data = |engine: &str| {
-        let of = |parts: Parts| parts.world.engine.terminals()[0].data().clone();
+        let of = |parts: Parts| parts.world.engine.data_sets().into_values().next();
         let engine = format!("tasks.engine={engine}");
         // Twice: made, then read.
         let [made, read] = [0, 1].map(|_| of(parts("random", &[&engine])));
@@ -229,7 +231,7 @@ fn a_nominal_payload_is_the_share_of_the_activation_that_is_sent() {
         let (n, _) = best_two(&parts);
         let one = TerminalDecision { cut, compression: q, ..share(&parts) };
         let executed = parts.world.execute(&plan(&parts, &[(n, one)]));
-        let profile = &parts.world.radio.profile;
+        let profile = &parts.world.radio.cost.profile;
         let nominal = (1.0 - q) * (4 * profile.activation(cut) * profile.batch) as f64;
         let billed = &executed.ledger.terminals[n];
         assert_eq!(billed.bytes_up.0, nominal.round() as u64);
@@ -245,7 +247,7 @@ fn an_encoded_payload_is_what_the_engine_really_sends() {
     let executed = parts.world.execute(&plan(&parts, &[(n, one)]));
     let billed = &executed.ledger.terminals[n];
     // Activation and gradient at 8 bits, each with its scales, the activation with labels too.
-    let profile = &parts.world.radio.profile;
+    let profile = &parts.world.radio.cost.profile;
     let values = (profile.activation(one.cut) * profile.batch) as u64;
     assert!(billed.bytes_down.0 > values && billed.bytes_down.0 < values * 5 / 4);
     assert!(billed.bytes_up > billed.bytes_down);
@@ -254,7 +256,7 @@ fn an_encoded_payload_is_what_the_engine_really_sends() {
 #[test]
 fn without_measurement_noise_the_truth_is_observed_until_the_round_closes() {
     let mut parts = parts("splitfed", &["hardware.measurement_noise=0"]);
-    let deadline = parts.world.radio.limits.deadline;
+    let deadline = parts.world.radio.cost.limits.deadline;
     let mut cut = 0;
     for _ in 0..4 {
         let (_, executed) = step(&mut parts);
@@ -302,7 +304,7 @@ fn a_terminal_whose_memory_does_not_suffice_contributes_nothing() {
     let mut with = parts("random", &[]);
     let mut without = parts("random", &[]);
     let radio = &with.world.radio;
-    let need = radio.profile.memory(6);
+    let need = radio.cost.profile.memory(6);
     let short = (0..radio.n_terminals()).find(|&n| radio.memory[n] < need);
     let short = short.expect("a quarter of the terminals is short of memory");
     let excess = need.0 - radio.memory[short].0;
@@ -358,9 +360,9 @@ fn eq_method_state_carries_the_three_blocks() {
     let channel = &parts.world.radio.channel;
     for (n, view) in seen.terminals.iter().enumerate() {
         // Network: gains, fading of the round to come, bandwidths of the last.
-        assert_eq!(view.gain, channel.gains()[n]);
-        assert_eq!(view.fading_power, channel.fading_power(n, 3));
-        assert!(view.fading_power != first.terminals[n].fading_power);
+        assert_eq!(view.report.gain, channel.gains()[n]);
+        assert_eq!(view.report.fading_power, channel.fading_power(n, 3));
+        assert!(view.report.fading_power != first.terminals[n].fading_power);
         assert_eq!(view.previous_bandwidth, plan.decision().terminals[n].bandwidth);
         // Training: gradient norms of those who trained.
         let outcome = &executed.outcome.terminals[n];

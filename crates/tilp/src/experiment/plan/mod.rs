@@ -12,9 +12,10 @@ pub use report::{
 
 use crate::allocate::Clock;
 use crate::record::{Checkpoint, RecordError};
-use crate::round::World;
+use crate::round::{Cell, CellError};
 use crate::scenario::{
-    Cache, Parts, Scenario, ScenarioError, assemble, method, planner, suite_of, tasks, untrained,
+    Cache, Parts, Scenario, ScenarioError, assemble, data_sheets, method, planner, suite_of, tasks,
+    untrained,
 };
 use crate::snapshot::{Persist, SnapshotError};
 use crate::split::model::SplitModel;
@@ -42,6 +43,9 @@ pub enum PlanError {
     /// The checkpoint does not fit.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// The simulated cell cannot report.
+    #[error(transparent)]
+    Cell(#[from] CellError),
     /// The observation was refused.
     #[error(transparent)]
     Observation(#[from] ObservationError),
@@ -51,7 +55,7 @@ impl PlanSpec {
     /// What an observation must agree with.
     pub fn expected(&self) -> Result<Expected, ScenarioError> {
         Ok(Expected {
-            n_terminals: self.scenario.n_terminals(),
+            hardware: data_sheets(&self.scenario, self.seed),
             n_layers: untrained(&self.scenario)?.n_layers(),
             aggregate_every: self.scenario.aggregate_every(),
             suite: suite_of(&self.scenario),
@@ -62,7 +66,7 @@ impl PlanSpec {
     /// The plan for an observation in untrusted bytes.
     pub fn plan(&self, bytes: &[u8], clock: Option<Clock>) -> Result<PlanReport, PlanError> {
         let seen = read_observation(bytes, &self.expected()?)?;
-        let tasks = seen.terminals.iter().map(|view| view.task).collect();
+        let tasks = seen.terminals.iter().map(|view| view.report.task).collect();
         let mut tilp = planner(&self.scenario, self.seed, tasks, clock)?;
         if let Some(checkpoint) = &self.learned {
             tilp.restore(&checkpoint.state)?;
@@ -78,11 +82,12 @@ impl PlanSpec {
         cache: Option<&Cache>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<String, PlanError> {
-        let Parts { mut world, .. } =
+        let Parts { mut cell, mut station, .. } =
             assemble(&self.scenario, method("tilp")?, self.seed, cache, progress)?;
         if let Some(checkpoint) = &self.learned {
-            world.restore(&checkpoint.state)?;
+            cell.restore(&checkpoint.state)?;
+            station.restore(&checkpoint.state)?;
         }
-        Ok(write_observation(&world.observe(), suite_of(&self.scenario)))
+        Ok(write_observation(&station.observe(&cell.sense()?), suite_of(&self.scenario)))
     }
 }

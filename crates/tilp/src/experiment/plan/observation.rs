@@ -8,7 +8,8 @@ use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
-use crate::round::{Observation, SuccessCount, TerminalView};
+use crate::cost::Hardware;
+use crate::round::{Observation, SuccessCount, TerminalId, TerminalReport, TerminalView};
 use crate::tasks::Suite;
 use crate::units::{Bytes, Gain, Hertz, Seconds, from_db, to_db};
 
@@ -47,8 +48,8 @@ pub enum ObservationError {
 /// What an observation must agree with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// Number of terminals of the scenario.
-    pub n_terminals: usize,
+    /// Hardware of the scenario's terminals, by data sheet.
+    pub hardware: Vec<Hardware>,
     /// Layers of the policy.
     pub n_layers: usize,
     /// Rounds between aggregations.
@@ -115,17 +116,17 @@ pub fn write_observation(seen: &Observation, suite: &Suite) -> String {
 
 fn write_terminal(view: &TerminalView, suite: &Suite) -> Terminal {
     Terminal {
-        gain_db: to_db(view.gain.0),
-        fading_power: view.fading_power,
+        gain_db: to_db(view.report.gain.0),
+        fading_power: view.report.fading_power,
         previous_bandwidth_hz: view.previous_bandwidth.0,
         gradient_norm: view.gradient_norm,
         loss: view.loss,
         rounds_since_scheduled: view.rounds_since_scheduled,
-        n_samples: view.n_samples,
-        memory_bytes: view.memory.0,
-        task: suite.task_name(view.task).to_owned(),
-        held_layers: view.held_layers,
-        owed_layers: view.owed_layers,
+        n_samples: view.report.n_samples,
+        memory_bytes: view.report.memory.0,
+        task: suite.task_name(view.report.task).to_owned(),
+        held_layers: view.report.held_layers,
+        owed_layers: view.report.owed_layers,
     }
 }
 
@@ -211,7 +212,7 @@ const LOSS: [f64; 2] = [1e-12, 1e12];
 
 fn check(written: Written, expected: &Expected) -> Result<Observation, ObservationError> {
     let checker = Checker;
-    let (found, n_terminals) = (written.terminals.len(), expected.n_terminals);
+    let (found, n_terminals) = (written.terminals.len(), expected.hardware.len());
     if found != n_terminals {
         let scenario = format!("{n_terminals}, as many as the scenario has (cell.n_terminals)");
         return checker.fail("terminals", format!("{found} terminals"), scenario);
@@ -265,9 +266,19 @@ fn terminal_view(
     let at = |field: &str| format!("terminals[{n}].{field}");
     let layers = [0, expected.n_layers];
     let bandwidth = written.previous_bandwidth_hz;
-    Ok(TerminalView {
+    let report = TerminalReport {
+        id: TerminalId(n as u32),
+        hardware: expected.hardware[n],
+        memory: Bytes(checker.within(at("memory_bytes"), written.memory_bytes, [1, 1 << 53])?),
+        n_samples: checker.within(at("n_samples"), written.n_samples, [1, 1_000_000_000])?,
+        task: task(n, &written.task, expected)?,
         gain: Gain(from_db(checker.within(at("gain_db"), written.gain_db, [-300.0, 50.0])?)),
         fading_power: checker.within(at("fading_power"), written.fading_power, [0.0, 1e6])?,
+        held_layers: checker.within(at("held_layers"), written.held_layers, layers)?,
+        owed_layers: checker.within(at("owed_layers"), written.owed_layers, layers)?,
+    };
+    Ok(TerminalView {
+        report,
         previous_bandwidth: Hertz(checker.within(
             at("previous_bandwidth_hz"),
             bandwidth,
@@ -276,11 +287,6 @@ fn terminal_view(
         gradient_norm: checker.maybe(at("gradient_norm"), written.gradient_norm, [0.0, 1e12])?,
         loss: checker.maybe(at("loss"), written.loss, LOSS)?,
         rounds_since_scheduled: written.rounds_since_scheduled,
-        n_samples: checker.within(at("n_samples"), written.n_samples, [1, 1_000_000_000])?,
-        memory: Bytes(checker.within(at("memory_bytes"), written.memory_bytes, [1, 1 << 53])?),
-        task: task(n, &written.task, expected)?,
-        held_layers: checker.within(at("held_layers"), written.held_layers, layers)?,
-        owed_layers: checker.within(at("owed_layers"), written.owed_layers, layers)?,
     })
 }
 

@@ -198,7 +198,7 @@ fn terminal(seen: &Observation, plan: &Plan, suite: &Suite, n: usize) -> Termina
     let reason = ReasonRow::from(own.reason);
     TerminalPlanRow {
         terminal: n,
-        task: suite.task_name(seen.terminals[n].task),
+        task: suite.task_name(seen.terminals[n].report.task),
         scheduled: one.scheduled,
         bandwidth_hz: one.bandwidth.0,
         power_w: one.power.0,

@@ -14,12 +14,14 @@ pub use report::{
 };
 
 use super::{RunError, opened};
+use crate::cost::Hardware;
 use crate::record::{CalibrationRow, RecordError, RoundRow, RunFolder, TerminalRow};
 use crate::round::{
-    Decision, Feasible, Observation, Outcome, SuccessCount, TerminalDecision, TerminalOutcome,
-    TerminalView,
+    Decision, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision, TerminalId,
+    TerminalOutcome, TerminalReport, TrainingPlan,
 };
 use crate::scenario::{Method, Scenario, TwinParts, assemble_twin};
+use crate::station::StationMemory;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
 
 /// A run to be shown again.
@@ -44,7 +46,7 @@ pub struct ReplayedRound<'a> {
     /// What it saw before.
     pub seen: Observation,
     /// What was executed.
-    pub plan: Feasible,
+    pub plan: ProjectedDecision,
     /// What it measured.
     pub outcome: Outcome,
     /// The experimenter's rows: what really happened to each terminal.
@@ -76,13 +78,16 @@ impl Replay {
 
     /// The rounds, oldest first.
     pub fn rounds(&self) -> impl Iterator<Item = ReplayedRound<'_>> {
-        let mut memory = Memory::new(self.n_terminals());
+        let mut memory = StationMemory::new(self.twin.nominal.n_tasks);
         let rows = self.terminals.chunks(self.n_terminals());
         self.rounds.iter().zip(rows).map(move |(round, rows)| {
-            let seen = memory.observation(round, rows);
-            let plan = self.twin.nominal.limits.project(decision(round, rows));
+            let sheets = self.twin.nominal.hardware.iter();
+            let reports: Vec<TerminalReport> =
+                rows.iter().zip(sheets).map(|(row, sheet)| terminal_report(row, *sheet)).collect();
+            let seen = memory.observation(&reports, round.aggregated);
+            let plan = self.twin.nominal.cost.limits.project(decision(round, rows));
             let outcome = self.outcome(round, rows);
-            memory.remember(round, &plan, &outcome);
+            memory.remember(&seen, &plan, &outcome);
             ReplayedRound { seen, plan, outcome, truth: rows }
         })
     }
@@ -100,6 +105,7 @@ impl Replay {
             .collect();
         Outcome {
             round: round.round,
+            duration: Seconds(round.duration_s),
             loss: round.loss,
             terminals: rows.iter().map(terminal_outcome).collect(),
             success: (!counts.is_empty()).then_some(counts),
@@ -129,7 +135,7 @@ impl Replay {
                 "{found} rows, expected {expected}: {n_rounds} rounds of {n_terminals} terminals"
             ));
         }
-        let n_layers = self.twin.nominal.profile.cuts.len() as u64;
+        let n_layers = self.twin.nominal.cost.profile.cuts.len() as u64;
         for (idx, row) in self.terminals.iter().enumerate() {
             let place = (idx / n_terminals + 1, idx % n_terminals);
             let task = self.twin.nominal.tasks[place.1] as u64;
@@ -171,63 +177,17 @@ impl Replay {
     }
 }
 
-/// What the base station remembers between rounds.
-struct Memory {
-    clock: Seconds,
-    loss: Option<f64>,
-    success: Option<Vec<SuccessCount>>,
-    terminals: Vec<Known>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Known {
-    bandwidth: Hertz,
-    gradient_norm: Option<f64>,
-    loss: Option<f64>,
-    scheduled: Option<u64>,
-}
-
-impl Memory {
-    fn new(n_terminals: usize) -> Self {
-        let terminals = vec![Known::default(); n_terminals];
-        Self { clock: Seconds(0.0), loss: None, success: None, terminals }
-    }
-
-    fn observation(&self, round: &RoundRow, rows: &[TerminalRow]) -> Observation {
-        let view = |(row, known): (&TerminalRow, &Known)| TerminalView {
-            gain: Gain(row.gain),
-            fading_power: row.fading_power,
-            previous_bandwidth: known.bandwidth,
-            gradient_norm: known.gradient_norm,
-            loss: known.loss,
-            rounds_since_scheduled: known.scheduled.map(|last| round.round - last),
-            n_samples: row.n_samples as usize,
-            memory: Bytes(row.memory_bytes),
-            task: row.task as usize,
-            held_layers: row.held_layers as usize,
-            owed_layers: row.owed_layers as usize,
-        };
-        Observation {
-            round: round.round,
-            clock: self.clock,
-            aggregates: round.aggregated,
-            loss: self.loss,
-            success: self.success.clone(),
-            terminals: rows.iter().zip(&self.terminals).map(view).collect(),
-        }
-    }
-
-    fn remember(&mut self, round: &RoundRow, plan: &Feasible, outcome: &Outcome) {
-        let decided = plan.decision().terminals.iter().zip(&outcome.terminals);
-        for (known, (one, seen)) in self.terminals.iter_mut().zip(decided) {
-            known.bandwidth = one.bandwidth;
-            known.gradient_norm = seen.gradient_norm.or(known.gradient_norm);
-            known.loss = seen.loss.or(known.loss);
-            known.scheduled = if one.scheduled { Some(round.round) } else { known.scheduled };
-        }
-        self.loss = outcome.loss.or(self.loss);
-        self.success = outcome.success.clone().or(self.success.take());
-        self.clock = Seconds(round.clock_s);
+fn terminal_report(row: &TerminalRow, hardware: Hardware) -> TerminalReport {
+    TerminalReport {
+        id: TerminalId(row.terminal as u32),
+        hardware,
+        memory: Bytes(row.memory_bytes),
+        n_samples: row.n_samples as usize,
+        task: row.task as usize,
+        gain: Gain(row.gain),
+        fading_power: row.fading_power,
+        held_layers: row.held_layers as usize,
+        owed_layers: row.owed_layers as usize,
     }
 }
 
@@ -239,12 +199,17 @@ fn decision(round: &RoundRow, rows: &[TerminalRow]) -> Decision {
         cut: row.cut as usize,
         compression: row.compression,
     };
-    Decision { terminals: rows.iter().map(one).collect(), fallback: round.fallback }
+    Decision {
+        terminals: rows.iter().map(one).collect(),
+        training: TrainingPlan::default(),
+        fallback: round.fallback,
+    }
 }
 
 fn terminal_outcome(row: &TerminalRow) -> TerminalOutcome {
     let known = |value: f64| (!value.is_nan()).then_some(value);
     TerminalOutcome {
+        id: TerminalId(row.terminal as u32),
         took_part: row.took_part,
         late: row.late,
         unfinished: row.unfinished,

@@ -1,12 +1,11 @@
 //! What a plan must be: `study.json` may come from anywhere, and names in it become folders.
 
-use super::{Axis, Plan, PlannedPoint};
+use super::{Plan, PlannedPoint};
 use crate::scenario::{Scenario, method};
 
 impl Plan {
     /// Refuses a plan that is none, in one line: field, value, expectation.
     pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
-        self.check_question()?;
         if self.scenario != scenario.name() {
             let expected = scenario.name();
             return Err(format!("scenario is `{}`, expected `{expected}`", self.scenario));
@@ -19,19 +18,6 @@ impl Plan {
             return Err(format!("reference is `{method}` at `{point}`, expected one of the rows"));
         }
         Ok(())
-    }
-
-    fn check_question(&self) -> Result<(), String> {
-        let question = &self.question;
-        let is_sweep = question.strip_prefix("sweep ").map(Axis::named);
-        match (question.as_str(), is_sweep) {
-            ("compare" | "ablate", _) | (_, Some(Ok(_))) => Ok(()),
-            (_, Some(Err(reason))) => Err(format!("question is `{question}`: {reason}")),
-            _ => {
-                let expected = "expected compare, ablate or sweep AXIS";
-                Err(format!("question is `{question}`, {expected}"))
-            }
-        }
     }
 
     fn check_seeds(&self) -> Result<(), String> {

@@ -7,6 +7,7 @@ mod check;
 mod execute;
 mod finished;
 mod folder;
+mod kind;
 mod questions;
 mod report;
 mod table;
@@ -21,6 +22,7 @@ use crate::scenario::{Method, Scenario, ScenarioError, method};
 pub use execute::{Event, Executor, Host, Tally};
 pub use finished::{Finished, Sample};
 pub use folder::{Outcome, RunResult, StudyError, StudyFolder, by_study, merged};
+pub use kind::StudyKind;
 pub use questions::{Axis, GROUPS, Question, ablations, comparison, sweep};
 pub use report::{Report, Section};
 pub use table::{Episodes, METRICS, Metric, Pairing, Row, Table};
@@ -28,8 +30,8 @@ pub use table::{Episodes, METRICS, Metric, Pairing, Row, Table};
 /// What a study asks, as `study.json` has it: enough to know all its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What is asked: `compare`, `ablate`, or `sweep` with its axis.
-    pub question: String,
+    /// What is asked.
+    pub question: StudyKind,
     /// Name of the scenario that everything starts from.
     pub scenario: String,
     /// The points.

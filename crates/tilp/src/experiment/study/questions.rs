@@ -1,6 +1,6 @@
 //! The questions of the paper's tables and figures.
 
-use super::{Plan, PlannedPoint, Subject};
+use super::{Plan, PlannedPoint, StudyKind, Subject};
 use crate::scenario::{Scenario, method};
 
 /// What all questions are asked of.
@@ -91,9 +91,9 @@ fn reference(points: &[PlannedPoint]) -> Subject {
     }
 }
 
-fn plan(question: &str, asked: &Question, points: Vec<PlannedPoint>) -> Plan {
+fn plan(question: StudyKind, asked: &Question, points: Vec<PlannedPoint>) -> Plan {
     Plan {
-        question: question.to_owned(),
+        question,
         scenario: asked.scenario.name().to_owned(),
         reference: reference(&points),
         points,
@@ -106,7 +106,7 @@ pub fn comparison(asked: &Question) -> Plan {
     let methods = or_else(&asked.methods, &["main"]);
     let point =
         PlannedPoint { label: asked.scenario.name().to_owned(), overrides: Vec::new(), methods };
-    plan("compare", asked, vec![point])
+    plan(StudyKind::Compare, asked, vec![point])
 }
 
 /// Table III: TiLP without each of its parts.
@@ -118,7 +118,7 @@ pub fn ablations(asked: &Question) -> Plan {
     };
     let without = WITHOUT.iter().map(|(label, overrides)| point(label, overrides));
     let points = std::iter::once(point("full", &[])).chain(without).collect();
-    plan("ablate", asked, points)
+    plan(StudyKind::Ablate, asked, points)
 }
 
 /// What a sweep varies.
@@ -300,5 +300,5 @@ pub fn sweep(axis: Axis, values: &[String], asked: &Question) -> Result<Plan, St
     let values = if values.is_empty() { owned(axis.usual()) } else { values.to_vec() };
     let points: Result<Vec<_>, _> =
         values.iter().map(|value| axis.point(value, &asked.scenario, &methods)).collect();
-    Ok(plan(&format!("sweep {}", axis.name()), asked, points?))
+    Ok(plan(StudyKind::Sweep(axis), asked, points?))
 }

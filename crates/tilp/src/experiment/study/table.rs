@@ -213,7 +213,7 @@ impl Table {
         };
         let rows: Vec<Row> = plan.subjects().into_iter().map(row).collect();
         let reference = rows.iter().position(|row| row.subject == plan.reference).unwrap_or(0);
-        Self { rows, reference, by_point: plan.question.starts_with("sweep") }
+        Self { rows, reference, by_point: plan.question.is_sweep() }
     }
 
     /// The row that a row is compared with; none for that one itself, and for a point of a sweep

@@ -27,9 +27,9 @@ const fn column(
 /// The columns of the paper's tables.
 pub const COLUMNS: [Column; 8] = [
     column("Success, %", "success_final", 1e2, 1, Some(|row| Some(row.success))),
-    column("Rounds to 60 %", "rta_0.6", 1.0, 0, Some(|row| row.rta[0].map(f64::from))),
-    column("Rounds to 70 %", "rta_0.7", 1.0, 0, Some(|row| row.rta[1].map(f64::from))),
-    column("Rounds to 80 %", "rta_0.8", 1.0, 0, Some(|row| row.rta[2].map(f64::from))),
+    column("Rounds to 60 %", "rta_0.6", 1.0, 0, Some(|row| row.rounds_to(0))),
+    column("Rounds to 70 %", "rta_0.7", 1.0, 0, Some(|row| row.rounds_to(1))),
+    column("Rounds to 80 %", "rta_0.8", 1.0, 0, Some(|row| row.rounds_to(2))),
     column("Latency, s", "latency_mean_s", 1.0, 2, Some(|row| Some(row.latency_s))),
     column("Energy, J", "energy_total_j", 1.0, 0, None),
     column("Volume, GB", "volume_total_bytes", 1e-9, 3, Some(|row| Some(row.volume_gb))),

@@ -14,7 +14,7 @@ use super::check::folder_name;
 use super::finished::FINISHED;
 use super::folder::{PLAN, SCENARIO, note, note_text};
 use super::{
-    Axis, Job, Outcome, Plan, RunResult, StudyError, StudyFolder, Table, by_study, merged,
+    Job, Outcome, Plan, RunResult, StudyError, StudyFolder, StudyKind, Table, by_study, merged,
 };
 use crate::plot::Figure;
 
@@ -88,7 +88,7 @@ impl Section {
         };
         let finished = shards[0].jobs.iter().zip(&results).filter_map(line).collect();
         let failures = results.iter().filter_map(failure).collect();
-        let name = format!("{}-{}", plan.question.replace(' ', "-"), plan.scenario);
+        let name = format!("{}-{}", plan.question.folder(), plan.scenario);
         let name = folder_name(&name);
         let scenario = shards[0].scenario_text()?;
         let set_apart = shards[0].scenario.set_apart().unwrap_or_default();
@@ -125,13 +125,14 @@ fn failure(result: &RunResult) -> Option<(String, String)> {
 }
 
 fn figures_of(plan: &Plan, table: &Table) -> Vec<(String, Figure)> {
-    let swept = plan.question.strip_prefix("sweep ").and_then(|name| Axis::named(name).ok());
-    match swept {
-        Some(axis) => vec![("sweep".to_owned(), figures::swept(plan, table, axis))],
-        None if plan.question == "compare" => vec![
+    match plan.question {
+        StudyKind::Sweep(axis) => {
+            vec![("sweep".to_owned(), figures::swept(plan, table, axis))]
+        }
+        StudyKind::Compare => vec![
             ("convergence".to_owned(), figures::convergence(table)),
             ("profiles".to_owned(), figures::profile(table)),
         ],
-        None => Vec::new(),
+        StudyKind::Ablate => Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::headline::headline;
 use super::tables::{against_aims, beside, main_table, pairs};
 use super::{Report, Section, aims, differences};
-use crate::experiment::study::{Plan, Table};
+use crate::experiment::study::{Plan, StudyKind, Table};
 
 /// The page. Files of a section lie in the folder that is its `place`.
 pub fn page(report: &Report, place: &dyn Fn(&Section) -> String) -> String {
@@ -42,10 +42,10 @@ fn contents(sections: &[Section]) -> String {
         let (name, title) = (escaped(&section.name), escaped(&title(&section.plan)));
         format!("<a href=\"#{name}\">{title}</a>")
     };
-    let has_comparison = sections.iter().any(|section| section.plan.question == "compare");
+    let has_comparison = sections.iter().any(|section| section.plan.question == StudyKind::Compare);
     let mut html = String::new();
     for section in sections {
-        if section.plan.question == "compare" || !has_comparison {
+        if section.plan.question == StudyKind::Compare || !has_comparison {
             let headline = escaped(&headline(&section.plan, &section.table));
             let (link, rows, apart) = (link(section), rows(section), apart(section));
             let _ = writeln!(html, "<p class=\"headline\">{link} ({rows}{apart}): {headline}</p>");
@@ -117,7 +117,7 @@ fn shown(section: &Section, place: &str) -> String {
         })
         .collect();
     // What a sweep shows is a figure; its tables are many lines.
-    html += &match plan.question.starts_with("sweep") {
+    html += &match plan.question.is_sweep() {
         true => format!("{drawn}<details>\n<summary>Tables</summary>\n{tables}</details>\n"),
         false => tables + &drawn,
     };

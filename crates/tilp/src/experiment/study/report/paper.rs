@@ -1,14 +1,21 @@
-//! The paper's own numbers, to stand beside ours: Tables II and III of Ding, Wu, Huang and Mao
-//! (arXiv 2604.26105). They were measured on the authors' testbed, not here.
+//! The paper's own numbers, to stand beside ours: `docs/paper-numbers.toml`.
 
-/// A row of the paper's tables. Rounds that were not reached are none.
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::experiment::study::StudyKind;
+
+/// A row of the paper's tables.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Published {
     /// The method as we call it, or the point of our ablation.
-    pub name: &'static str,
+    pub name: String,
     /// Final success in percent.
     pub success: f64,
-    /// Rounds to 60, 70 and 80 %.
-    pub rta: [Option<u32>; 3],
+    /// Rounds to 60, 70 and 80 %, as far as they were reached.
+    rounds_to: Vec<u32>,
     /// Mean latency in seconds.
     pub latency_s: f64,
     /// Energy over that of TiLP.
@@ -19,55 +26,50 @@ pub struct Published {
     pub violation: f64,
 }
 
-const fn row(
-    name: &'static str,
-    success: f64,
-    rta: [u32; 3],
-    [latency_s, energy, volume_gb, violation]: [f64; 4],
-) -> Published {
-    let [a, b, c] = rta;
-    let rta = [reached(a), reached(b), reached(c)];
-    Published { name, success, rta, latency_s, energy, volume_gb, violation }
+impl Published {
+    /// Rounds to one of the three thresholds, if it was reached.
+    pub fn rounds_to(&self, threshold: usize) -> Option<f64> {
+        self.rounds_to.get(threshold).copied().map(f64::from)
+    }
 }
 
-/// Zero stands for never.
-const fn reached(round: u32) -> Option<u32> {
-    if round == 0 { None } else { Some(round) }
+/// Tables II and III.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tables {
+    main: Vec<Published>,
+    ablation: Vec<Published>,
 }
 
-/// Table II.
-pub const MAIN: [Published; 9] = [
-    row("fedavg", 55.5, [985, 0, 0], [23.40, 77.5, 9.12, 29.50]),
-    row("splitnn", 58.1, [820, 0, 0], [20.15, 49.7, 7.85, 25.30]),
-    row("splitfed", 61.8, [680, 0, 0], [18.90, 41.1, 6.95, 21.80]),
-    row("adaptsfl", 64.6, [560, 0, 0], [18.25, 23.3, 5.80, 17.10]),
-    row("ga-sfl", 67.4, [420, 0, 0], [16.05, 19.3, 5.22, 13.75]),
-    row("hsfl", 68.0, [210, 0, 0], [7.34, 10.1, 2.08, 9.99]),
-    row("asfl", 71.5, [120, 235, 0], [1.06, 1.28, 1.00, 4.06]),
-    row("fedsl", 78.0, [220, 410, 0], [15.10, 14.9, 4.95, 12.83]),
-    row("tilp", 87.5, [29, 68, 144], [0.10, 1.00, 0.42, 3.52]),
-];
-
-/// Table III, under the names of our ablations.
-pub const ABLATIONS: [Published; 9] = [
-    row("full", 87.5, [29, 68, 144], [0.10, 1.00, 0.42, 3.52]),
-    row("no network calibration", 79.8, [47, 118, 0], [0.16, 1.21, 0.58, 5.84]),
-    row("no training calibration", 74.6, [73, 267, 0], [0.21, 1.38, 0.71, 7.92]),
-    row("no task calibration", 80.7, [42, 109, 348], [0.15, 1.17, 0.55, 5.41]),
-    row("no actor", 82.1, [38, 94, 284], [0.13, 1.11, 0.51, 4.76]),
-    row("no critic", 83.9, [34, 82, 231], [0.12, 1.07, 0.48, 4.21]),
-    row("no CEM", 78.4, [54, 154, 0], [0.18, 1.26, 0.62, 6.37]),
-    row("not task-driven", 71.2, [91, 378, 0], [0.24, 1.47, 0.79, 8.94]),
-    row("no calibration", 64.3, [138, 0, 0], [0.34, 1.78, 1.03, 12.67]),
-];
+static TABLES: LazyLock<Tables> = LazyLock::new(|| {
+    let text = include_str!("../../../../../../docs/paper-numbers.toml");
+    toml::from_str(text).expect("a test reads the paper's numbers")
+});
 
 /// The paper's row of one of ours: by method without its variants in a comparison, by point in an
 /// ablation.
-pub fn published(question: &str, point: &str, method: &str) -> Option<&'static Published> {
+pub fn published(question: StudyKind, point: &str, method: &str) -> Option<&'static Published> {
     let plain = method.split('+').next().unwrap_or(method);
     match question {
-        "compare" => MAIN.iter().find(|row| row.name == plain),
-        "ablate" => ABLATIONS.iter().find(|row| row.name == point),
-        _ => None,
+        StudyKind::Compare => TABLES.main.iter().find(|row| row.name == plain),
+        StudyKind::Ablate => TABLES.ablation.iter().find(|row| row.name == point),
+        StudyKind::Sweep(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_tables_have_nine_rows_each() {
+        assert_eq!((TABLES.main.len(), TABLES.ablation.len()), (9, 9));
+        let ours = published(StudyKind::Compare, "default", "tilp").unwrap();
+        let full = published(StudyKind::Ablate, "full", "tilp").unwrap();
+        assert_eq!(ours.success, 87.5);
+        assert_eq!([0, 1, 2].map(|n| ours.rounds_to(n)), [Some(29.0), Some(68.0), Some(144.0)]);
+        assert_eq!((ours.success, ours.latency_s), (full.success, full.latency_s));
+        let guarded = published(StudyKind::Compare, "default", "asfl+guard").unwrap();
+        assert_eq!([0, 1, 2].map(|n| guarded.rounds_to(n)), [Some(120.0), Some(235.0), None]);
     }
 }

@@ -12,7 +12,7 @@ mod tables;
 use super::*;
 use crate::experiment::Time;
 use crate::record::fingerprint;
-use crate::round::{Allocator, Decision, Observation};
+use crate::round::{Allocator, DecideError, Decision, Observation};
 use crate::scenario::Method;
 use crate::snapshot::Persist;
 
@@ -177,21 +177,21 @@ struct Broken {
 impl Persist for Broken {}
 
 impl Allocator for Broken {
-    fn decide(&mut self, seen: &Observation) -> Decision {
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
         assert!(!self.panics || seen.round < 2, "the method has lost its way\nand says why");
         let mut decision = Decision::idle(seen.terminals.len(), self.n_cuts);
         if !self.panics {
             decision.terminals[1].bandwidth.0 = f64::NAN;
         }
-        decision
+        Ok(decision)
     }
 }
 
-const PANICS: Method = Method::own("panics", "fails", |kit| {
-    Box::new(Broken { panics: true, n_cuts: kit.problem.limits.cuts[0] })
+const PANICS: Method = Method::own("panics", "fails", |inputs| {
+    Box::new(Broken { panics: true, n_cuts: inputs.problem.cost.limits.cuts[0] })
 });
-const NOT_A_NUMBER: Method = Method::own("not-a-number", "fails", |kit| {
-    Box::new(Broken { panics: false, n_cuts: kit.problem.limits.cuts[0] })
+const NOT_A_NUMBER: Method = Method::own("not-a-number", "fails", |inputs| {
+    Box::new(Broken { panics: false, n_cuts: inputs.problem.cost.limits.cuts[0] })
 });
 
 #[test]

@@ -1,0 +1,174 @@
+//! Sizes of the policy per cut, and how exchanges are billed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Job;
+use crate::compress::Compressor;
+use crate::message::{Activation, CutGradient, MESSAGE_HEADER_BYTES};
+use crate::units::{Bytes, Operations};
+
+/// What a cut costs the terminal, computed from the architecture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CutProfile {
+    /// The terminal runs layers 1 to `cut` (`l`).
+    pub cut: usize,
+    /// Elements of the activation at the cut, per sample (`psi(l)`).
+    pub activation_elements: usize,
+    /// Forward and backward work of the terminal, per sample (`phi(l)`): three times forward.
+    /// Counted are the matrix products, a multiply-add as two operations.
+    pub operations: Operations,
+    /// Parameters of layers 1 to `cut`.
+    pub parameters: Bytes,
+    /// Parameters, gradients, optimiser state and the cached activations of a batch (`m(l)`).
+    pub memory: Bytes,
+}
+
+/// Sizes of the policy: everything a cost depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Samples in a minibatch, K_n.
+    pub batch: usize,
+    /// Values of a label.
+    pub action: usize,
+    /// What a cut after each layer costs; entry `l - 1` is the cut after layer `l`.
+    pub cuts: Vec<CutProfile>,
+}
+
+impl Profile {
+    /// psi(l): values in the activation of one sample at a cut.
+    pub fn activation(&self, cut: usize) -> usize {
+        self.cuts[cut - 1].activation_elements
+    }
+
+    /// K_n phi(l): operations of the terminal on a minibatch of so many samples.
+    pub fn work(&self, cut: usize, samples: usize) -> Operations {
+        self.cuts[cut - 1].operations * samples as f64
+    }
+
+    /// K_n: samples in the minibatch of a terminal that has `n_samples` in all.
+    pub fn samples(&self, _n_samples: usize) -> usize {
+        self.batch
+    }
+
+    /// m(l): memory of the terminal.
+    pub fn memory(&self, cut: usize) -> Bytes {
+        self.cuts[cut - 1].memory
+    }
+
+    /// Parameters of layers `from + 1 ..= to`.
+    pub fn parameters(&self, from: usize, to: usize) -> Bytes {
+        let up_to = |layer: usize| if layer == 0 { 0 } else { self.cuts[layer - 1].parameters.0 };
+        Bytes(up_to(to).saturating_sub(up_to(from)))
+    }
+}
+
+/// What a payload is billed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payload {
+    /// The bytes that are really encoded, header included.
+    Encoded,
+    /// (1 - q) times the 32-bit activation, as in the paper.
+    Nominal,
+}
+
+/// Whether model exchange is billed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// In time, energy and bytes.
+    Billed,
+    /// Not at all.
+    Free,
+}
+
+/// How exchanges are billed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accounting {
+    /// The compression operator.
+    pub compressor: Compressor,
+    /// What a payload is billed.
+    pub payload: Payload,
+    /// Whether model exchange is billed.
+    pub sync: Sync,
+}
+
+impl Accounting {
+    /// What a terminal has to do that trains `samples` samples at `cut` while it holds `held`
+    /// current layers and delivers its first `deliver` layers for aggregation.
+    pub fn training(
+        &self,
+        profile: &Profile,
+        samples: usize,
+        cut: usize,
+        compression: f64,
+        held: usize,
+        deliver: usize,
+    ) -> Job {
+        let (up, down) = self.exchange(profile, samples, cut, compression);
+        Job {
+            work: profile.work(cut, samples),
+            up,
+            down,
+            sync_down: self.model(profile, held, cut),
+            sync_up: self.model(profile, 0, deliver),
+        }
+    }
+
+    /// What a terminal has to do that fetches the whole model, trains it on so many samples and
+    /// sends its change back. The model is its payload, so it is billed whatever `sync` says; what
+    /// is fetched is never compressed.
+    pub fn whole(&self, profile: &Profile, samples: usize, compression: f64) -> Job {
+        let last = profile.cuts.len();
+        let model = profile.parameters(0, last);
+        let plain = model + Bytes(MESSAGE_HEADER_BYTES as u64);
+        let numbers = (model.0 / 4) as usize;
+        let encoded = MESSAGE_HEADER_BYTES + self.compressor.payload_bytes(numbers, 1, compression);
+        let up = match self.payload {
+            Payload::Nominal => Bytes((model.0 as f64 * (1.0 - compression)).round() as u64),
+            Payload::Encoded if compression > 0.0 => Bytes(encoded as u64),
+            Payload::Encoded => plain,
+        };
+        let down = if self.payload == Payload::Nominal { model } else { plain };
+        let work = profile.cuts[last - 1].operations * samples as f64;
+        Job { work, up, down, ..Job::default() }
+    }
+
+    /// What a terminal has to do that only delivers its first `deliver` layers.
+    pub fn delivery(&self, profile: &Profile, deliver: usize) -> Job {
+        Job { sync_up: self.model(profile, 0, deliver), ..Job::default() }
+    }
+
+    /// Bytes of activation up and cut gradient down.
+    fn exchange(
+        &self,
+        profile: &Profile,
+        samples: usize,
+        cut: usize,
+        compression: f64,
+    ) -> (Bytes, Bytes) {
+        let elements = profile.activation(cut);
+        match self.payload {
+            Payload::Nominal => {
+                let bytes = (4 * elements * samples) as f64 * (1.0 - compression);
+                (Bytes(bytes.round() as u64), Bytes(bytes.round() as u64))
+            }
+            Payload::Encoded => {
+                let (operator, q) = (self.compressor, compression);
+                let up = Activation::n_bytes(operator, elements, profile.action, samples, q);
+                let down = CutGradient::n_bytes(operator, elements, samples, q);
+                (Bytes(up as u64), Bytes(down as u64))
+            }
+        }
+    }
+
+    /// Bytes of layers `from + 1 ..= to`, as billed.
+    fn model(&self, profile: &Profile, from: usize, to: usize) -> Bytes {
+        let parameters = profile.parameters(from, to);
+        if self.sync == Sync::Free || parameters == Bytes(0) {
+            return Bytes(0);
+        }
+        parameters + Bytes(MESSAGE_HEADER_BYTES as u64)
+    }
+}

@@ -1,0 +1,42 @@
+//! Methods that decide. Each is one file; none of them can see the world, and one, the
+//! reference [`Oracle`], is told about it.
+
+mod adaptsfl;
+mod asfl;
+mod deficit;
+mod fedavg;
+mod fedsl;
+mod ga_sfl;
+mod greedy;
+mod hsfl;
+mod oracle;
+mod problem;
+mod published;
+mod random;
+mod share;
+pub mod solve;
+mod splitfed;
+mod splitnn;
+mod tiers;
+mod tilp;
+
+pub use adaptsfl::AdaptSfl;
+pub use asfl::Asfl;
+pub use deficit::Deficit;
+pub use fedavg::FedAvg;
+pub use fedsl::{FedSl, FedSlKnobs};
+pub use ga_sfl::{GaSfl, GaSflKnobs};
+pub use greedy::Greedy;
+pub use hsfl::Hsfl;
+pub use oracle::{Oracle, OracleOptions};
+pub use problem::{Problem, ReferenceKnobs};
+pub use published::{Planner, Published, Setup};
+pub use random::Random;
+pub use share::{Demand, equal_finish, minimum_bandwidth};
+pub use splitfed::SplitFed;
+pub use splitnn::SplitNn;
+pub use tiers::{Hierarchy, TierKnobs};
+pub use tilp::{
+    Clock, DecoderOptions, Parts, Plan, Reason, RunnerUp, StartOptions, SuggestionOptions,
+    TerminalPlan, Tilp, TilpOptions, WorthOptions,
+};

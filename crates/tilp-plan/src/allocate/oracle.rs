@@ -1,0 +1,107 @@
+//! The reference `oracle`: TiLP with the true world model.
+//!
+//! It plans and learns as TiLP does, but before each decision it is told the truth, and the parts
+//! that are switched on replace what its twin believes: hardware and the fading to come, the losses
+//! of what is deployed, its success. With every part off it is TiLP to the last bit. Swapping in one
+//! part at a time shows what the planner failed to see.
+
+use super::{Tilp, TilpOptions};
+use crate::rng::Seed;
+use crate::round::{
+    Allocator, DecideError, Decision, Observation, OracleAccess, Outcome, ProjectedDecision,
+    Question, Truth,
+};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::twin::{Nominal, Twin};
+
+/// Which parts of the twin are the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OracleOptions {
+    /// Hardware without doubt, and the fading of every round that a plan looks at.
+    pub network: bool,
+    /// The loss of every terminal before every round. How a round lowers it stays the twin's law,
+    /// fitted to true values.
+    pub training: bool,
+    /// The success of every terminal once per calibration interval. How it moves with the loss
+    /// stays the twin's curve.
+    pub task: bool,
+    /// Samples of each terminal that a true loss is taken over.
+    pub samples: usize,
+    /// Episodes of each terminal that a true success is taken over.
+    pub episodes: usize,
+}
+
+/// TiLP, told the truth.
+pub struct Oracle {
+    tilp: Tilp,
+    options: OracleOptions,
+    /// Rounds that a plan or an imagined rollout looks at.
+    rounds: usize,
+    /// Episodes it was told of. They are no evaluation and count apart.
+    episodes: u64,
+}
+
+impl Oracle {
+    /// The oracle before its first round.
+    pub fn new(nominal: Nominal, tilp: TilpOptions, options: OracleOptions, seed: Seed) -> Self {
+        let rounds = tilp.horizon.max(tilp.imagined);
+        Self { tilp: Tilp::new(nominal, tilp, seed), options, rounds, episodes: 0 }
+    }
+
+    /// The twin, to be looked at.
+    pub fn twin(&self) -> &Twin {
+        self.tilp.twin()
+    }
+
+    /// Episodes that were run so that it could be told of them.
+    pub fn episodes(&self) -> u64 {
+        self.episodes
+    }
+}
+
+impl Allocator for Oracle {
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
+        self.tilp.decide(seen)
+    }
+
+    fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
+        self.tilp.learn(seen, plan, outcome);
+    }
+
+    fn oracle_access(&mut self) -> Option<&mut dyn OracleAccess> {
+        let OracleOptions { network, training, task, .. } = self.options;
+        (network || training || task).then_some(self)
+    }
+}
+
+impl OracleAccess for Oracle {
+    fn question(&self) -> Question {
+        let OracleOptions { network, training, task, samples, episodes } = self.options;
+        Question {
+            rounds: network.then_some(self.rounds),
+            samples: training.then_some(samples),
+            episodes: task.then_some(episodes),
+        }
+    }
+
+    fn receive(&mut self, truth: &Truth) {
+        let told = truth.success.iter().flatten().map(|count| count.episodes);
+        self.episodes += told.sum::<u64>();
+        self.tilp.twin_mut().be_told(truth);
+    }
+}
+
+impl Persist for Oracle {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.tilp.save(snapshot);
+        self.tilp.twin().save_told(snapshot);
+        snapshot.put_u64("oracle/episodes", vec![self.episodes]);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.tilp.restore(snapshot)?;
+        self.tilp.twin_mut().restore_told(snapshot)?;
+        self.episodes = snapshot.u64("oracle/episodes", 1)?[0];
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! What every method is told about the problem: limits, costs, nominal hardware.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::share::{Demand, equal_finish};
+use crate::cost::{self, Cost, CostModel, Grant, Job, Link};
+use crate::round::{Decision, Observation, TerminalDecision};
+use crate::units::{BitsPerSecond, Bytes, Hertz, Seconds};
+use crate::wireless;
+
+/// The problem as the base station has it. Hardware and noise come from the data sheets that the
+/// terminals report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Limits, sizes, billing and the rate formula.
+    pub cost: CostModel,
+    /// The cut of methods that do not choose one.
+    pub cut: usize,
+}
+
+/// Knobs of the reference methods `random`, `greedy` and `deficit`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReferenceKnobs {
+    /// Terminals scheduled per round, at most.
+    pub n_scheduled: usize,
+    /// Fixed compression.
+    pub compression: f64,
+    /// Share of the deadline that a predicted delay may use.
+    pub margin: f64,
+    /// Share of the terminals, the farthest first by gain, that is never scheduled.
+    pub skip_far_share: f64,
+    /// Part of a terminal's weight in `deficit` that is the same for all; the rest is the deficit.
+    pub uniform_share: f64,
+}
+
+impl Problem {
+    /// What a terminal would have to do if it were scheduled with this cut and compression.
+    pub fn job(&self, seen: &Observation, n: usize, cut: usize, compression: f64) -> Job {
+        let report = &seen.terminals[n].report;
+        self.cost.training_job(report, cut, compression, seen.aggregates)
+    }
+
+    /// Nominal cost of a job on a terminal's link.
+    pub fn cost(&self, seen: &Observation, n: usize, job: &Job, grant: Grant) -> Cost {
+        cost::cost(job, &seen.terminals[n].report.hardware, &self.link(seen, n), grant)
+    }
+
+    /// The deepest admissible cut up to the fixed one that fits the terminal's memory, else the
+    /// shallowest.
+    pub fn fitting_cut(&self, memory: Bytes) -> usize {
+        let fits = |cut: &&usize| **cut <= self.cut && self.cost.profile.memory(**cut) <= memory;
+        *self.cost.limits.cuts.iter().rev().find(fits).unwrap_or(&self.cost.limits.cuts[0])
+    }
+
+    /// The band that is left for scheduled terminals if exactly these are scheduled: in a round
+    /// that aggregates, every other terminal that owes its copy holds one share of the band.
+    pub fn band(&self, seen: &Observation, scheduled: &[usize]) -> Hertz {
+        let owes = |n: usize| seen.terminals[n].report.owed_layers > 0 && !scheduled.contains(&n);
+        let n_terminals = seen.terminals.len();
+        let holders =
+            if seen.aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
+        self.cost.free_band(n_terminals, holders)
+    }
+
+    /// Admits terminals in the given order, as long as all admitted are predicted to finish
+    /// together within the margin of the deadline; then shares the band so that they do.
+    ///
+    /// If nobody can make it, the terminal that would finish first gets the whole band and the
+    /// decision is marked as a fallback.
+    pub fn admit(&self, seen: &Observation, order: &[usize], knobs: &ReferenceKnobs) -> Decision {
+        let latest = self.cost.limits.deadline * knobs.margin;
+        let mut admitted: Vec<usize> = Vec::new();
+        let mut split = Vec::new();
+        for &n in order {
+            if admitted.len() == knobs.n_scheduled {
+                break;
+            }
+            admitted.push(n);
+            match self.finish_together(seen, &admitted, knobs.compression, latest) {
+                Some(bandwidths) => split = bandwidths,
+                None => {
+                    admitted.pop();
+                }
+            }
+        }
+        let fallback = admitted.is_empty();
+        if fallback {
+            admitted.push(self.fastest(seen, order, knobs.compression));
+            split.push(self.band(seen, &admitted));
+        }
+        let mut decision = Decision::idle(seen.terminals.len(), self.cut);
+        decision.fallback = fallback;
+        for (&n, &bandwidth) in admitted.iter().zip(&split) {
+            decision.terminals[n] = TerminalDecision {
+                scheduled: true,
+                bandwidth,
+                power: self.cost.limits.power,
+                cut: self.fitting_cut(seen.terminals[n].report.memory),
+                compression: knobs.compression,
+            };
+        }
+        decision
+    }
+
+    /// Terminals that may be scheduled at all: the farthest share by large-scale gain is left out.
+    pub fn reachable(&self, seen: &Observation, skip_far_share: f64) -> Vec<usize> {
+        let mut by_gain: Vec<usize> = (0..seen.terminals.len()).collect();
+        let gain = |n: &usize| seen.terminals[*n].report.gain.0;
+        by_gain.sort_by(|a, b| gain(b).total_cmp(&gain(a)).then(a.cmp(b)));
+        let keep = by_gain.len() - (skip_far_share * by_gain.len() as f64).round() as usize;
+        by_gain.truncate(keep.max(1));
+        by_gain.sort_unstable();
+        by_gain
+    }
+
+    fn link(&self, seen: &Observation, n: usize) -> Link {
+        let view = &seen.terminals[n];
+        Link {
+            gain: view.report.gain,
+            fading_power: view.report.fading_power,
+            model: self.cost.rate_model,
+        }
+    }
+
+    fn rate(&self, seen: &Observation, n: usize, bandwidth: Hertz) -> BitsPerSecond {
+        let link = self.link(seen, n);
+        let noise = seen.terminals[n].report.hardware.noise_w_per_hz;
+        let power = self.cost.limits.power;
+        wireless::rate(link.model, bandwidth, power, link.gain, link.fading_power, noise)
+    }
+
+    fn finish_together(
+        &self,
+        seen: &Observation,
+        scheduled: &[usize],
+        compression: f64,
+        latest: Seconds,
+    ) -> Option<Vec<Hertz>> {
+        let rates: Vec<_> = (scheduled.iter())
+            .map(|&n| move |bandwidth: Hertz| self.rate(seen, n, bandwidth))
+            .collect();
+        let demand = |(&n, rate): (&usize, _)| {
+            let cut = self.fitting_cut(seen.terminals[n].report.memory);
+            let job = self.job(seen, n, cut, compression);
+            let hardware = &seen.terminals[n].report.hardware;
+            let fixed = wireless::computation_delay(
+                job.work,
+                hardware.operations_per_cycle,
+                hardware.clock,
+            );
+            Demand { bits: job.air().0 as f64 * 8.0, fixed, rate }
+        };
+        let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
+        let demands: Vec<Demand> = scheduled.iter().zip(rates).map(demand).collect();
+        let band = self.band(seen, scheduled);
+        equal_finish(&demands, band, latest).map(|(_, bandwidths)| bandwidths)
+    }
+
+    fn fastest(&self, seen: &Observation, order: &[usize], compression: f64) -> usize {
+        let delay = |n: usize| {
+            let cut = self.fitting_cut(seen.terminals[n].report.memory);
+            let job = self.job(seen, n, cut, compression);
+            let grant =
+                Grant { bandwidth: self.cost.limits.bandwidth, power: self.cost.limits.power };
+            self.cost(seen, n, &job, grant).delay().0
+        };
+        order.iter().copied().min_by(|&a, &b| delay(a).total_cmp(&delay(b))).unwrap_or(0)
+    }
+}

@@ -1,0 +1,76 @@
+//! SplitNN: terminals train one after another, each with the whole band, the front handed on.
+
+use rand::seq::SliceRandom;
+
+use super::published::{Planner, Setup};
+use crate::round::{Decision, Observation, Outcome, ProjectedDecision, TrainingPlan};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+
+/// SplitNN (Vepakomma et al. 2018): one fixed random walk over the terminals. A round admits
+/// terminals as long as their predicted times add up to no more than the deadline; the next round
+/// goes on where it stopped.
+pub struct SplitNn {
+    setup: Setup,
+    /// Place in the walk where the next round begins.
+    next: usize,
+}
+
+impl SplitNn {
+    /// SplitNN on a problem.
+    pub fn new(setup: Setup) -> Self {
+        Self { setup, next: 0 }
+    }
+
+    fn walk(&self, n_terminals: usize) -> Vec<usize> {
+        let mut walk: Vec<usize> = (0..n_terminals).collect();
+        walk.shuffle(&mut self.setup.seed.named("walk").rng());
+        walk
+    }
+
+    fn time_s(&self, seen: &Observation, n: usize) -> f64 {
+        let job = self.setup.job(seen, n, self.setup.problem.cut, true);
+        self.setup.cost(seen, n, &job, self.setup.problem.cost.limits.bandwidth).delay().0
+    }
+}
+
+impl Persist for SplitNn {
+    fn save(&self, snapshot: &mut Snapshot) {
+        snapshot.put_u64("splitnn/next", vec![self.next as u64]);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.next = snapshot.u64("splitnn/next", 1)?[0] as usize;
+        Ok(())
+    }
+}
+
+impl Planner for SplitNn {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Decision {
+        let walk = self.walk(seen.terminals.len());
+        let (done, ahead) = walk.split_at(self.next % walk.len());
+        let waiting = ahead.iter().chain(done).filter(|n| among.contains(n));
+        let deadline = self.setup.problem.cost.limits.deadline.0;
+        let (mut order, mut clock, mut alone_late) = (Vec::new(), 0.0, false);
+        for &n in waiting {
+            clock += self.time_s(seen, n);
+            if clock > deadline && !order.is_empty() {
+                break;
+            }
+            alone_late = clock > deadline;
+            order.push(n);
+        }
+        let (band, cut) = (self.setup.problem.cost.limits.bandwidth, self.setup.problem.cut);
+        let mut decision = self.setup.decision(seen, order.iter().map(|&n| (n, band, cut)));
+        // Whoever cannot make it alone is visited all the same: the walk leaves nobody out.
+        decision.fallback = alone_late;
+        decision.training = TrainingPlan { order, tiers: None };
+        decision
+    }
+
+    fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, _outcome: &Outcome) {
+        let walk = self.walk(seen.terminals.len());
+        let last = plan.training().order.last();
+        let place = last.and_then(|last| walk.iter().position(|n| n == last));
+        self.next = place.map_or(self.next, |place| (place + 1) % walk.len());
+    }
+}

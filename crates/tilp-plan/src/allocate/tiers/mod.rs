@@ -1,0 +1,204 @@
+//! The planner behind AdaptSFL and HSFL: cuts and averaging intervals by tier for the least time
+//! to a convergence bound.
+
+mod desk;
+mod estimate;
+mod solver;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use estimate::Estimate;
+use solver::{Instance, solve};
+
+use super::published::{Planner, Setup};
+use crate::round::{Decision, Observation, Outcome, ProjectedDecision, Tiers, TrainingPlan};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::units::Bits;
+
+/// What both methods of tiers leave open.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TierKnobs {
+    /// Rounds between averages, at most.
+    pub longest_interval: u64,
+    /// Weight of a new observation in the running means behind the convergence bound.
+    pub pace: f64,
+}
+
+/// The wired side of a hierarchy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hierarchy {
+    /// Edge servers between the terminals and the cloud.
+    pub edges: usize,
+    /// Rate between an edge server and the cloud.
+    pub backhaul_bps: f64,
+}
+
+/// Cuts and intervals, kept until all tiers have been averaged.
+#[derive(Clone, Debug, PartialEq)]
+struct Course {
+    cuts: Vec<usize>,
+    own: usize,
+    edge: usize,
+    every_own: u64,
+    every_edge: u64,
+}
+
+impl Course {
+    /// Rounds until a new one is made.
+    fn length(&self) -> u64 {
+        self.every_own.max(self.every_edge)
+    }
+
+    /// Who is averaged after round `age` of the course, counted from 1; at its end everybody.
+    fn tiers(&self, age: u64) -> Tiers {
+        let last = age >= self.length();
+        Tiers {
+            own: self.own,
+            average_own: last || age.is_multiple_of(self.every_own),
+            edge: self.edge,
+            average_edge: self.edge > self.own && (last || age.is_multiple_of(self.every_edge)),
+        }
+    }
+}
+
+/// Plans cuts and intervals; bandwidth is an even share, power is full, everybody takes part.
+pub struct TierPlanner {
+    setup: Setup,
+    hierarchy: Option<Hierarchy>,
+    longest: u64,
+    estimate: Estimate,
+    course: Option<Course>,
+    /// Rounds of the course that have been executed.
+    age: u64,
+    /// The course of the plan made last, if that was a new one.
+    drafted: Option<Course>,
+}
+
+impl TierPlanner {
+    /// A planner of two tiers, or of three with a hierarchy.
+    pub fn new(setup: Setup, hierarchy: Option<Hierarchy>, knobs: TierKnobs) -> Self {
+        let estimate = Estimate::new(setup.terminal_rate, setup.rounds, knobs.pace);
+        let longest = knobs.longest_interval;
+        Self { setup, hierarchy, longest, estimate, course: None, age: 0, drafted: None }
+    }
+
+    /// The problem of a new course among these terminals.
+    fn instance(&self, seen: &Observation, among: &[usize]) -> Instance {
+        let setup = &self.setup;
+        let profile = &setup.problem.cost.profile;
+        let share = setup.problem.cost.limits.bandwidth / among.len() as f64;
+        let times = |n: usize, cut: usize| {
+            let job = setup.job(seen, n, cut, true);
+            let rate = setup.channel(seen, n).rate(share).0;
+            let seconds = |bytes| Bits::from_bytes(bytes).0 / rate;
+            let work = setup.computation_s(seen, n, &job);
+            [
+                work / 3.0 + seconds(job.up),
+                seconds(job.down) + work * 2.0 / 3.0,
+                2.0 * seconds(job.sync_up),
+            ]
+        };
+        let options: Vec<Vec<usize>> = among.iter().map(|&n| setup.fitting_cuts(seen, n)).collect();
+        let of = |(&n, cuts): (&usize, &Vec<usize>)| cuts.iter().map(|&c| times(n, c)).collect();
+        let times = among.iter().zip(&options).map(of).collect();
+        let last = profile.cuts.len();
+        let whole = profile.parameters(0, last).0 as f64;
+        let weight = |layer: usize| profile.parameters(0, layer).0 as f64 / whole;
+        Instance {
+            options,
+            times,
+            weight: (0..=last).map(weight).collect(),
+            crossing_s: self.crossing(among.len()),
+            model_s: self.hierarchy.map_or(0.0, |wired| 2.0 * 8.0 * whole / wired.backhaul_bps),
+            drift: self.estimate.drift(whole / 4.0),
+            longest: self.longest,
+        }
+    }
+
+    /// Time of activation and gradient of a group between edge and cloud, by layer; empty without
+    /// edge servers.
+    fn crossing(&self, sharers: usize) -> Vec<f64> {
+        let Some(wired) = self.hierarchy else { return Vec::new() };
+        let profile = &self.setup.problem.cost.profile;
+        let group = sharers.div_ceil(wired.edges.max(1)) as f64;
+        let time = |layer: usize| {
+            let values = (profile.activation(layer) * profile.batch) as f64;
+            2.0 * group * 32.0 * values / wired.backhaul_bps
+        };
+        (1..profile.cuts.len()).map(time).collect()
+    }
+
+    fn draft(&self, seen: &Observation, among: &[usize]) -> Course {
+        let found = solve(&self.instance(seen, among));
+        let mut cuts: Vec<usize> =
+            (0..seen.terminals.len()).map(|n| self.setup.fitting_cuts(seen, n)[0]).collect();
+        among.iter().zip(&found.cuts).for_each(|(&n, &cut)| cuts[n] = cut);
+        let own = cuts.iter().copied().max().unwrap_or(1);
+        let [every_own, every_edge] = found.every;
+        Course { cuts, own, edge: found.edge.max(own), every_own, every_edge }
+    }
+}
+
+impl Persist for TierPlanner {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.estimate.save(snapshot);
+        let mut course = vec![self.age];
+        if let Some(Course { cuts, own, edge, every_own, every_edge }) = &self.course {
+            course.extend([*own as u64, *edge as u64, *every_own, *every_edge]);
+            course.extend(cuts.iter().map(|&cut| cut as u64));
+        }
+        snapshot.put_u64("tiers/course", course);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.estimate.restore(snapshot)?;
+        let numbers = snapshot.u64("tiers/course", snapshot.len_of("tiers/course"))?;
+        self.age = numbers.first().copied().unwrap_or(0);
+        self.course = (numbers.len() > 5).then(|| Course {
+            own: numbers[1] as usize,
+            edge: numbers[2] as usize,
+            every_own: numbers[3],
+            every_edge: numbers[4],
+            cuts: numbers[5..].iter().map(|&cut| cut as usize).collect(),
+        });
+        Ok(())
+    }
+}
+
+impl Planner for TierPlanner {
+    fn plan(&mut self, seen: &Observation, among: &[usize]) -> Decision {
+        let alive: Vec<usize> =
+            among.iter().copied().filter(|&n| !self.setup.dead(seen, n)).collect();
+        let serve = if alive.is_empty() { among.to_vec() } else { alive };
+        self.drafted = match &self.course {
+            Some(course) if self.age < course.length() => None,
+            _ => Some(self.draft(seen, &serve)),
+        };
+        let age = if self.drafted.is_some() { 1 } else { self.age + 1 };
+        let course = self.drafted.as_ref().or(self.course.as_ref());
+        let course = course.expect("a course is drafted where there is none");
+        let share = self.setup.problem.cost.limits.bandwidth / serve.len() as f64;
+        let chosen = serve.iter().map(|&n| (n, share, course.cuts[n]));
+        let mut decision = self.setup.decision(seen, chosen);
+        decision.fallback = serve.len() < among.len()
+            || among.iter().all(|&n| self.setup.dead(seen, n))
+            || serve.iter().any(|&n| !self.setup.fits(seen, n));
+        let tiers = Some(course.tiers(age));
+        Decision { training: TrainingPlan { order: Vec::new(), tiers }, ..decision }
+    }
+
+    fn learn(&mut self, _seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
+        match self.drafted.take() {
+            Some(course) => (self.course, self.age) = (Some(course), 1),
+            None => self.age += 1,
+        }
+        let profile = &self.setup.problem.cost.profile;
+        let parameters = |n: usize| {
+            let cut = plan.decision().terminals[n].cut;
+            profile.parameters(0, cut).0 as f64 / 4.0
+        };
+        self.estimate.learn(outcome, parameters);
+    }
+}

@@ -1,0 +1,145 @@
+//! From the numbers of a candidate to a decision.
+
+use super::options::DecoderOptions;
+use crate::lanes::{LANES, Lanes, all_zero, exp2, vectorised};
+use crate::round::{Limits, TerminalDecision};
+use crate::search::sample::{Cell, Choice};
+use crate::twin::{Field, Futures, Moves, compression_at, compression_level};
+use crate::units::{Hertz, Watts};
+
+/// Turns choices into decisions.
+///
+/// With repair, the cut is the deepest up to the chosen one that fits the memory, and the band is
+/// shared among the scheduled in proportion to the time that each would need on a small part of it, the
+/// sampled number only shifting that share: nobody has to find out by sampling that fifty shares
+/// must add up to one. Without it everything is as sampled: the paper's plain sampling.
+pub(super) struct Decoder {
+    limits: Limits,
+    repair: Option<DecoderOptions>,
+}
+
+impl Decoder {
+    pub fn new(limits: Limits, repair: Option<DecoderOptions>) -> Self {
+        Self { limits, repair }
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What sixteen candidates would have everybody do in one step.
+    pub fn decode(
+        &self,
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        cells: &[Cell],
+        moves: &mut [Moves],
+    ) {
+        let most = [self.limits.bandwidth.0 as f32, self.limits.power.0 as f32];
+        if let Some(options) = self.repair {
+            repaired(field, futures, step, cells, most, options, moves);
+        } else {
+            as_sampled(field, futures, step, cells, most, self.limits.cuts.len() - 1, moves);
+        }
+    }
+
+    /// The decision for the round at hand behind the choices.
+    pub fn decide(&self, field: &Field, choices: &[Choice]) -> Vec<TerminalDecision> {
+        let mut cells = vec![Cell::ZERO; choices.len()];
+        cells.iter_mut().zip(choices).for_each(|(cell, choice)| cell.set(0, choice));
+        let mut moves = vec![Moves::ZERO; choices.len()];
+        self.decode(field, field.start(), 0, &cells, &mut moves);
+        let mut decision: Vec<TerminalDecision> =
+            moves.iter().map(|one| self.terminal(one, 0)).collect();
+        if self.repair.is_some() {
+            // Shares in single precision may add up to a little more than the band.
+            const WITHIN: f64 = 1.0 - 1e-6;
+            decision.iter_mut().for_each(|one| one.bandwidth.0 *= WITHIN);
+        }
+        decision
+    }
+
+    fn terminal(&self, one: &Moves, lane: usize) -> TerminalDecision {
+        let scheduled = one.scheduled[lane] > 0.5;
+        let share = if scheduled { 1.0 } else { 0.0 };
+        TerminalDecision {
+            scheduled,
+            bandwidth: Hertz(f64::from(one.bandwidth[lane]) * share),
+            power: Watts(f64::from(one.power[lane]) * share),
+            cut: self.limits.cuts[one.cut[lane] as usize],
+            compression: compression_at(&self.limits, one.level[lane] as usize),
+        }
+    }
+}
+
+/// From shares of the most to quantities.
+#[inline(always)]
+fn scale(cell: &Cell, most: [f32; 2], deepest: usize, one: &mut Moves) {
+    let deepest = deepest as f32;
+    one.scheduled = cell.flag;
+    for lane in 0..LANES {
+        one.bandwidth[lane] = most[0] * cell.reals[0][lane];
+        one.power[lane] = most[1] * cell.reals[1][lane];
+        one.level[lane] = compression_level(cell.reals[2][lane]);
+        let cut = cell.category[lane];
+        one.cut[lane] = if cut < deepest { cut } else { deepest };
+    }
+}
+
+vectorised! {
+    fn as_sampled(
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        cells: &[Cell],
+        most: [f32; 2],
+        deepest: usize,
+        moves: &mut [Moves],
+    ) {
+        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+            scale(cell, most, deepest, one);
+            field.job(futures, step, n, one);
+        }
+    }
+}
+
+vectorised! {
+    /// Shares the band among the scheduled by their needs.
+    fn repaired(
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        cells: &[Cell],
+        most: [f32; 2],
+        options: DecoderOptions,
+        moves: &mut [Moves],
+    ) {
+        // In powers of two.
+        let reach = options.reach * std::f32::consts::LOG2_E;
+        let mut total: Lanes = [1e-12; LANES];
+        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+            scale(cell, most, field.deepest_fitting(n), one);
+            // Whom no candidate schedules needs nothing.
+            if all_zero(&one.scheduled) {
+                one.bandwidth = [0.0; LANES];
+                continue;
+            }
+            field.job(futures, step, n, one);
+            let seconds = field.air_seconds(step, n, options.band_share * most[0], one);
+            let mut need = [0.0; LANES];
+            for lane in 0..LANES {
+                let shift = exp2(reach * (cell.reals[0][lane] - 0.5));
+                need[lane] = seconds[lane] * shift * one.scheduled[lane];
+                total[lane] += need[lane];
+            }
+            one.bandwidth = need;
+        }
+        let free = field.free_band(futures, step, moves);
+        let mut scale = [0.0; LANES];
+        (0..LANES).for_each(|lane| scale[lane] = free[lane] / total[lane]);
+        for one in moves {
+            (0..LANES).for_each(|lane| one.bandwidth[lane] *= scale[lane]);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A plan with its reasons: what is expected of it, and why each terminal is in or out.
+
+use rayon::prelude::*;
+
+use super::plan::{Planned, Sights, is_rejected};
+use super::{Tilp, guide};
+use crate::cost::{Grant, Link};
+use crate::lanes::LANES;
+use crate::round::{Decision, Observation};
+use crate::search::cem::Ranked;
+use crate::search::sample::{Cell, Choice};
+use crate::search::score::Candidates;
+use crate::twin::{Decreases, Exchange, Scratch, StepPrediction, Sureness, TwinState};
+use crate::units::{Bytes, Joules, Seconds};
+
+/// A decision and everything that speaks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What is to be executed, inside the hard domain.
+    pub decision: Decision,
+    /// What the twin expects of the round; its violation and late terminals by sure delays.
+    pub predicted: StepPrediction,
+    /// How far the round lowers the loss, in total and per task group.
+    pub decreases: Decreases,
+    /// Success over all terminals before the round.
+    pub success_before: f64,
+    /// Predicted return over the horizon; none for the fallback, which no search has scored, and for a
+    /// plan that leaves a later round without anybody.
+    pub planned_return: Option<f64>,
+    /// Iterations of the search; none without one.
+    pub iterations: Option<usize>,
+    /// One entry per terminal.
+    pub terminals: Vec<TerminalPlan>,
+    /// The next best that the search still knew, best first.
+    pub runner_ups: Vec<RunnerUp>,
+}
+
+/// What is expected of one terminal, and why it is in or out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TerminalPlan {
+    /// Likely delay; zero for who has nothing to do.
+    pub delay: Seconds,
+    /// Delay that all scheduled keep together as surely as asked for.
+    pub sure_delay: Seconds,
+    /// Energy it spends.
+    pub energy: Joules,
+    /// Why it is in or out.
+    pub reason: Reason,
+}
+
+/// What decided about a terminal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    /// In, for what it brings.
+    Gain {
+        /// By how much its own success is higher after the round than if it were left out.
+        own_success: f64,
+        /// Return of the plan minus the return without it; none if nobody would be left.
+        difference: Option<f64>,
+    },
+    /// In, because nobody is surely in time and it has the best channel.
+    LeastBad {
+        /// Its sure delay.
+        sure: Seconds,
+    },
+    /// Out: not surely in time even alone with the whole band.
+    Unreachable {
+        /// The least sure delay it could have.
+        sure: Seconds,
+    },
+    /// Out: not even the first cut fits its memory.
+    MemoryShort {
+        /// What the first cut takes.
+        need: Bytes,
+        /// What it has.
+        budget: Bytes,
+    },
+    /// Out: beside the others somebody would not surely be in time.
+    Crowded {
+        /// The least sure delay of a round with it.
+        sure: Seconds,
+    },
+    /// Out: it could have been added, but the plan would not be better for it.
+    WorthLess {
+        /// Return with it minus the return of the plan: not positive.
+        difference: f64,
+    },
+    /// Out, though the twin likes the plan better with it: the search did not come across that.
+    Overlooked {
+        /// Return with it minus the return of the plan: positive.
+        difference: f64,
+    },
+}
+
+/// A candidate that came close.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunnerUp {
+    /// Its predicted return.
+    pub score: f64,
+    /// By how much the best candidate was better.
+    pub behind: f64,
+    /// Terminals it schedules once those who are not surely in time are taken out.
+    pub n_scheduled: usize,
+    /// Terminals it schedules and the plan does not.
+    pub added: Vec<usize>,
+    /// Terminals that the plan schedules and it does not.
+    pub left_out: Vec<usize>,
+}
+
+/// Ways in which a terminal that was left out could have been added, beside the one last sampled:
+/// shares of the most power and the most compression. The last is the quickest there is.
+const WAYS: [[f32; 2]; 3] = [[0.95, 0.84], [0.95, 0.93], [1.0, 1.0]];
+
+impl Tilp {
+    /// Plans a round and says why. The decision is that of [`crate::round::Allocator::decide`];
+    /// unlike there, actor and critic will not learn from the round.
+    pub fn explain(&mut self, seen: &Observation) -> Plan {
+        let sights = self.sights(seen, self.options.horizon);
+        let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
+        let planned = self.plan(seen, &sights, &now);
+        let sequence = match &planned.found {
+            Some(found) => found.best.sequence.clone(),
+            None => guide::actors_choice(&self.agent.sac, &now, &self.options.start)
+                .repeat(self.options.horizon),
+        };
+        let decision = self.decoder.limits().project(planned.decision.clone()).decision().clone();
+        Inquiry::new(self, seen, &sights, &planned, decision, sequence).plan(&planned)
+    }
+}
+
+/// What an explanation looks at: the plan as executed, and the twin's word on it.
+struct Inquiry<'a> {
+    tilp: &'a Tilp,
+    seen: &'a Observation,
+    sights: &'a Sights,
+    decision: Decision,
+    /// The choices behind the plan, step by step; nobody in the first step of a fallback.
+    sequence: Vec<Choice>,
+    total: f32,
+    predicted: StepPrediction,
+    after: TwinState,
+    scratch: Scratch,
+    guarded: &'a [usize],
+}
+
+impl<'a> Inquiry<'a> {
+    fn new(
+        tilp: &'a Tilp,
+        seen: &'a Observation,
+        sights: &'a Sights,
+        planned: &'a Planned,
+        decision: Decision,
+        mut sequence: Vec<Choice>,
+    ) -> Self {
+        let first = &mut sequence[..seen.terminals.len()];
+        match &planned.choices {
+            Some(choices) => first.copy_from_slice(choices),
+            None => first.iter_mut().for_each(|choice| choice.flag = false),
+        }
+        let (mut after, mut scratch) = (sights.state.clone(), tilp.twin.scratch());
+        let sureness = Sureness::Safe;
+        let predicted = tilp.twin.step(&mut after, &decision.terminals, sureness, &mut scratch);
+        let unchanged = (0, sequence[0]);
+        let (total, guarded) = (0.0, &planned.guarded[..]);
+        let mut inquiry = Self {
+            tilp,
+            seen,
+            sights,
+            decision,
+            sequence,
+            total,
+            predicted,
+            after,
+            scratch,
+            guarded,
+        };
+        inquiry.total = inquiry.returns(&[unchanged])[0];
+        inquiry
+    }
+
+    fn plan(self, planned: &Planned) -> Plan {
+        let reasons = self.reasons();
+        let terminal = |(n, reason): (usize, Reason)| TerminalPlan {
+            delay: self.scratch.delays[n],
+            sure_delay: self.scratch.safe_delays[n],
+            energy: self.scratch.energies[n],
+            reason,
+        };
+        let terminals = reasons.into_iter().enumerate().map(terminal).collect();
+        let found = planned.found.as_ref();
+        let best = found.map_or(0.0, |found| f64::from(found.best.score));
+        let others = found.map_or(&[][..], |found| &found.runner_ups);
+        let others = others.iter().filter(|other| !is_rejected(other.score));
+        Plan {
+            predicted: self.predicted,
+            decreases: self.tilp.twin.decreases(self.seen, &self.decision.terminals),
+            success_before: self.sights.state.success,
+            planned_return: (planned.choices.is_some() && !is_rejected(self.total))
+                .then_some(f64::from(self.total)),
+            iterations: found.map(|found| found.iterations),
+            terminals,
+            runner_ups: others.map(|other| self.runner_up(other, best)).collect(),
+            decision: self.decision,
+        }
+    }
+
+    /// Predicted returns of the plan with one choice of its first step replaced, one per change.
+    fn returns(&self, changes: &[(usize, Choice)]) -> Vec<f32> {
+        let everywhere = |choice: &Choice| {
+            let mut cell = Cell::ZERO;
+            (0..LANES).for_each(|lane| cell.set(lane, choice));
+            cell
+        };
+        let base: Vec<Cell> = self.sequence.iter().map(everywhere).collect();
+        let n_terminals = self.seen.terminals.len();
+        let score = |cells: &mut Vec<Cell>, (group, chunk): (usize, &[(usize, Choice)])| {
+            for (lane, (n, choice)) in chunk.iter().enumerate() {
+                cells[*n].set(lane, choice);
+            }
+            let scores = self.tilp.score(self.sights, Candidates { group, n_terminals, cells });
+            chunk.iter().for_each(|(n, _)| cells[*n] = base[*n]);
+            scores[..chunk.len()].to_vec()
+        };
+        // No more at once than there is scratch memory for.
+        let batches = changes.chunks(LANES * self.tilp.works.len());
+        let scores = batches.flat_map(|batch| {
+            let groups = batch.par_chunks(LANES).enumerate();
+            groups.map_init(|| base.clone(), score).collect::<Vec<_>>()
+        });
+        scores.flatten().collect()
+    }
+
+    fn reasons(&self) -> Vec<Reason> {
+        let n_terminals = self.seen.terminals.len();
+        let sure: Vec<Result<(), Reason>> = (0..n_terminals).map(|n| self.alone(n)).collect();
+        let mut changes = Vec::new();
+        let mut places = Vec::with_capacity(n_terminals);
+        for (n, sure) in sure.iter().enumerate() {
+            places.push(changes.len());
+            if self.sequence[n].flag {
+                changes.push((n, Choice { flag: false, ..self.sequence[n] }));
+            } else if sure.is_ok() && !self.decision.terminals[n].scheduled {
+                changes.extend(self.ways(n).map(|way| (n, way)));
+            }
+        }
+        let returns = self.returns(&changes);
+        let reason = |n: usize| match (self.decision.terminals[n].scheduled, sure[n]) {
+            (true, _) if !self.sequence[n].flag => {
+                Reason::LeastBad { sure: self.scratch.safe_delays[n] }
+            }
+            (true, _) => self.gain(n, returns[places[n]]),
+            (false, Err(reason)) => reason,
+            (false, Ok(())) => self.left_out(n, &returns[places[n]..]),
+        };
+        (0..n_terminals).into_par_iter().map(reason).collect()
+    }
+
+    /// Whether a terminal would surely be in time, alone with the whole band at full power and the
+    /// most compression; if not, why.
+    fn alone(&self, n: usize) -> Result<(), Reason> {
+        let (twin, view) = (&self.tilp.twin, &self.seen.terminals[n]);
+        let nominal = twin.nominal();
+        let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
+        let fits = |cut: &&usize| profile.memory(**cut) <= view.report.memory;
+        let aggregates = twin.aggregates(self.seen.round);
+        let owes = |other: usize| other != n && self.seen.terminals[other].report.owed_layers > 0;
+        let n_terminals = self.seen.terminals.len();
+        let holders = if aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
+        let bandwidth = nominal.cost.free_band(n_terminals, holders);
+        let grant = Grant { bandwidth, power: limits.power };
+        let (gain, fading_power) = (view.report.gain, view.report.fading_power);
+        let link = Link { gain, fading_power, model: nominal.cost.rate_model };
+        let delay = |cut: &usize| {
+            let job = nominal.cost.training_job(&view.report, *cut, limits.compression, aggregates);
+            twin.network.safe_delay(n, &Exchange { job, link, grant }, twin.sure_z(1))
+        };
+        match limits.cuts.iter().filter(fits).map(delay).reduce(Seconds::min) {
+            Some(sure) if sure <= limits.deadline => Ok(()),
+            Some(sure) => Err(Reason::Unreachable { sure }),
+            None => {
+                let need = profile.memory(limits.cuts[0]);
+                Err(Reason::MemoryShort { need, budget: view.report.memory })
+            }
+        }
+    }
+
+    fn ways(&self, n: usize) -> [Choice; WAYS.len() + 1] {
+        let sampled = Choice { flag: true, ..self.sequence[n] };
+        let way = |[power, compression]: [f32; 2]| Choice {
+            reals: [0.5, power, compression],
+            category: 0,
+            flag: true,
+        };
+        [sampled, way(WAYS[0]), way(WAYS[1]), way(WAYS[2])]
+    }
+
+    fn gain(&self, n: usize, without: f32) -> Reason {
+        let out = Choice { flag: false, ..self.sequence[n] };
+        let (_, other) = self.changed(n, out);
+        Reason::Gain {
+            own_success: self.success(n, &self.after) - self.success(n, &other),
+            difference: (!is_rejected(without)).then(|| f64::from(self.total - without)),
+        }
+    }
+
+    /// Why a terminal that could make it alone is out; `returns` begins with those of its ways.
+    fn left_out(&self, n: usize, returns: &[f32]) -> Reason {
+        let mut ways: Vec<(f32, Choice)> = returns.iter().copied().zip(self.ways(n)).collect();
+        if self.guarded.contains(&n) {
+            ways.truncate(1); // as the search wanted it, which the guard forbade
+        }
+        ways.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut least = Seconds(f64::INFINITY);
+        for (with, way) in ways {
+            let (sure, _) = self.changed(n, way);
+            if sure <= self.tilp.decoder.limits().deadline {
+                let difference = f64::from(with - self.total);
+                return match difference > 0.0 {
+                    true => Reason::Overlooked { difference },
+                    false => Reason::WorthLess { difference },
+                };
+            }
+            least = least.min(sure);
+        }
+        Reason::Crowded { sure: least }
+    }
+
+    /// The round with one choice replaced: its sure delay, and the state after it.
+    fn changed(&self, n: usize, choice: Choice) -> (Seconds, TwinState) {
+        let Self { tilp, sights, .. } = self;
+        let mut choices = self.sequence[..self.seen.terminals.len()].to_vec();
+        choices[n] = choice;
+        let actions = tilp.decoder.decide(&sights.field, &choices);
+        let (mut after, mut scratch) = (sights.state.clone(), tilp.twin.scratch());
+        tilp.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
+        let fits = |n: usize| {
+            tilp.twin.nominal().cost.profile.memory(actions[n].cut)
+                <= self.seen.terminals[n].report.memory
+        };
+        let sure = |n: usize| match (actions[n].scheduled, fits(n)) {
+            (true, true) => scratch.safe_delays[n],
+            (true, false) => Seconds(f64::INFINITY),
+            (false, _) => Seconds(0.0),
+        };
+        ((0..actions.len()).map(sure).fold(Seconds(0.0), Seconds::max), after)
+    }
+
+    /// Success of one terminal in a state, doubt held against it as in the plan.
+    fn success(&self, n: usize, state: &TwinState) -> f64 {
+        let twin = &self.tilp.twin;
+        let doubt = twin.options().caution * state.variance[n].sqrt();
+        twin.task.predict(n, state.log_loss[n] + doubt)
+    }
+
+    fn runner_up(&self, other: &Ranked, best: f64) -> RunnerUp {
+        let mut choices = other.sequence[..self.seen.terminals.len()].to_vec();
+        let theirs = self.tilp.guard(self.sights, &mut choices);
+        let ours = &self.decision.terminals;
+        let who = |wanted: [bool; 2]| -> Vec<usize> {
+            let is = |n: &usize| [ours[*n].scheduled, theirs[*n].scheduled] == wanted;
+            (0..ours.len()).filter(is).collect()
+        };
+        RunnerUp {
+            score: f64::from(other.score),
+            behind: best - f64::from(other.score),
+            n_scheduled: theirs.iter().filter(|one| one.scheduled).count(),
+            added: who([false, true]),
+            left_out: who([true, false]),
+        }
+    }
+}

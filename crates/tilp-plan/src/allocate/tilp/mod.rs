@@ -1,0 +1,227 @@
+//! TiLP: tries candidate decisions in a calibrated twin before one is executed.
+//!
+//! Each round: the actor proposes, cross-entropy search improves on it inside the twin with the
+//! critic's value at the end of the horizon, the first step of the best sequence is executed; then
+//! the twin is calibrated and actor and critic learn from what happened and from what the twin
+//! imagines. This is Algorithm 1 of the paper.
+
+mod decode;
+mod explain;
+mod guide;
+mod inspect;
+mod options;
+mod persist;
+mod plan;
+mod scene;
+
+use std::sync::Mutex;
+
+pub use explain::{Plan, Reason, RunnerUp, TerminalPlan};
+pub use options::{
+    DecoderOptions, Parts, StartOptions, SuggestionOptions, TilpOptions, WorthOptions,
+};
+
+use decode::Decoder;
+use plan::{Sights, Work};
+use scene::{SPACE_GLOBALS, SPACE_TERMINALS, action_row, choice};
+
+use crate::lanes::LANES;
+use crate::rl::agent::Agent;
+use crate::rl::policy::Space;
+use crate::rl::replay::{Scene, Transition};
+use crate::rng::Seed;
+use crate::round::{
+    Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Violation,
+};
+use crate::search::cem::Planner;
+use crate::search::sample::Cell;
+use crate::twin::{Deeds, Moves, Nominal, Twin, TwinState};
+use crate::units::Seconds;
+
+/// Milliseconds since some moment. The library has no clock of its own: who wants plans in time
+/// lends it one, and gives up that runs repeat bit for bit.
+pub type Clock = fn() -> f64;
+
+/// TiLP.
+pub struct Tilp {
+    twin: Twin,
+    decoder: Decoder,
+    planner: Planner,
+    agent: Agent,
+    options: TilpOptions,
+    seed: Seed,
+    clock: Option<Clock>,
+    /// State and action of the round that is being executed.
+    chosen: Option<(Scene, Vec<f32>)>,
+    pending: Option<Pending>,
+    works: Vec<Mutex<Work>>,
+}
+
+/// A transition that waits for the state that follows.
+#[derive(Clone, Debug, PartialEq)]
+struct Pending {
+    scene: Scene,
+    actions: Vec<f32>,
+    reward: f32,
+}
+
+impl Tilp {
+    /// TiLP before its first round.
+    pub fn new(nominal: Nominal, options: TilpOptions, seed: Seed) -> Self {
+        let n_terminals = nominal.hardware.len();
+        let space = Space {
+            terminal_features: SPACE_TERMINALS,
+            global_features: SPACE_GLOBALS,
+            reals: 3,
+            categories: nominal.cost.limits.cuts.len(),
+            flag: true,
+            log_deviation: options.actor_critic.log_deviation,
+        };
+        let settings = options.actor_critic.settings(&space, options.discount as f32);
+        let capacities = options.actor_critic.capacities();
+        let agent =
+            Agent::new(space, settings, n_terminals, capacities, seed.named("actor-critic"));
+        let repair = options.parts.repair.then_some(options.decoder);
+        let decoder = Decoder::new(nominal.cost.limits.clone(), repair);
+        let works = (0..options.cem.samples.div_ceil(LANES) + 2)
+            .map(|_| Mutex::new(Work::new(n_terminals, options.horizon)))
+            .collect();
+        Self {
+            twin: Twin::new(nominal, options.twin),
+            decoder,
+            planner: Planner::default(),
+            agent,
+            options,
+            seed,
+            clock: None,
+            chosen: None,
+            pending: None,
+            works,
+        }
+    }
+
+    /// With a clock, so that a plan ends within its budget.
+    pub fn with_clock(mut self, clock: Option<Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The twin, to be looked at.
+    pub fn twin(&self) -> &Twin {
+        &self.twin
+    }
+
+    /// The twin, for who is told more than TiLP is.
+    pub(super) fn twin_mut(&mut self) -> &mut Twin {
+        &mut self.twin
+    }
+
+    fn is_warm(&self) -> bool {
+        self.agent.sac.updates() >= self.options.warm_up
+    }
+
+    /// The reward of an executed round, from what was observed of it and what the twin made of that.
+    fn realised_reward(
+        &self,
+        seen: &Observation,
+        plan: &ProjectedDecision,
+        outcome: &Outcome,
+        before: &TwinState,
+    ) -> f64 {
+        let nominal = self.twin.nominal();
+        let scheduled = || plan.decision().scheduled();
+        let delay = |n: usize| outcome.terminals[n].delay.min(nominal.give_up);
+        // A meter may err beyond the deadline; who was late is known. How late, only the twin can say.
+        let exchanges = self.twin.exchanges(seen, plan);
+        let likely = |n: usize| match &exchanges[n] {
+            Some(exchange) => self.twin.network.predict(n, exchange).delay().min(nominal.give_up),
+            None => Seconds(0.0),
+        };
+        let deadline = nominal.cost.limits.deadline;
+        let delays = scheduled().map(|n| match outcome.terminals[n].late {
+            true => likely(n).max(deadline),
+            false => delay(n).min(deadline),
+        });
+        let memories = scheduled().map(|n| {
+            let need = nominal.cost.profile.memory(plan.decision().terminals[n].cut);
+            (need, seen.terminals[n].report.memory)
+        });
+        let asked = plan.decision().bandwidth();
+        let violation = Violation::of(&nominal.cost.limits, delays, memories, asked).relative;
+        let after = self.twin.state(seen);
+        let deeds = Deeds {
+            gain: self.twin.gain(after.success - before.success, before.loss() - after.loss()),
+            latency: scheduled().map(delay).fold(Seconds(0.0), Seconds::max),
+            energy: outcome.terminals.iter().map(|one| one.energy).sum(),
+            violation,
+            trained: outcome.terminals.iter().any(|one| one.took_part),
+        };
+        self.twin.reward(&deeds).total()
+    }
+
+    /// A rollout of the actor inside the twin, for the imagined replay.
+    fn imagine(&mut self, seen: &Observation) {
+        if self.options.imagined == 0 {
+            return;
+        }
+        let Sights { field, sight, .. } = self.sights(seen, self.options.imagined);
+        let mut futures = field.start().clone();
+        let n = field.n_terminals();
+        let (mut cells, mut moves) = (vec![Cell::ZERO; n], vec![Moves::ZERO; n]);
+        let width = self.agent.sac.space().n_action();
+        let seed = self.seed.named("imagination").at(seen.round);
+        let mut scene = sight.scene(&field, &futures, 0);
+        for step in 0..self.options.imagined {
+            let mut actions = self.agent.sac.act(&scene, Some(seed.at(step as u64)));
+            guide::schedule_somebody(&self.agent.sac, &scene, &self.options.start, &mut actions);
+            for (cell, row) in cells.iter_mut().zip(actions.chunks_exact(width)) {
+                cell.set(0, &choice(row));
+            }
+            self.decoder.decode(&field, &futures, step, &cells, &mut moves);
+            let mut rewards = [0.0; LANES];
+            field.step(&mut futures, step, &moves, &mut rewards);
+            let next = sight.scene(&field, &futures, step + 1);
+            let state = std::mem::replace(&mut scene, next.clone());
+            let reward = rewards[0] / self.options.reward_unit as f32;
+            self.agent.imagined.push(&Transition { state, actions, reward, next, last: false });
+        }
+    }
+}
+
+impl Allocator for Tilp {
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
+        let sights = self.sights(seen, self.options.horizon);
+        let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
+        if let Some(Pending { scene, actions, reward }) = self.pending.take() {
+            let next = now.clone();
+            self.agent.real.push(&Transition { state: scene, actions, reward, next, last: false });
+        }
+        let planned = self.plan(seen, &sights, &now);
+        let limits = self.decoder.limits();
+        let actions = match &planned.choices {
+            Some(choices) => choices.iter().flat_map(|one| scene::row(one, limits)).collect(),
+            None => {
+                let rows = planned.decision.terminals.iter();
+                rows.flat_map(|one| action_row(one, limits)).collect()
+            }
+        };
+        self.chosen = Some((now, actions));
+        Ok(planned.decision)
+    }
+
+    fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
+        let before = self.twin.state(seen);
+        self.twin.calibrate(seen, plan, outcome);
+        let reward = self.realised_reward(seen, plan, outcome, &before);
+        let reward = (reward / self.options.reward_unit) as f32;
+        self.pending =
+            self.chosen.take().map(|(scene, actions)| Pending { scene, actions, reward });
+        self.imagine(seen);
+        (0..self.options.updates).for_each(|_| {
+            self.agent.learn();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! How TiLP plans and learns: what a caller sets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rl::sac::ActorCriticOptions;
+use crate::search::cem::Cem;
+use crate::twin::TwinOptions;
+
+/// Which parts of TiLP are at work: the ablations of the paper's Table III, calibration and
+/// reward aside, which are switches of the twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The search starts from the actor.
+    pub actor: bool,
+    /// The critic values the end of the horizon.
+    pub critic: bool,
+    /// The search itself; without it the actor's most likely action is executed.
+    pub cem: bool,
+    /// Bandwidth is shared in closed form inside the decoder; without it as sampled.
+    pub repair: bool,
+    /// The search also tries terminals in the order of their worth; without it only what was drawn.
+    pub seeds: bool,
+}
+
+/// How TiLP plans and learns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TilpOptions {
+    /// The search.
+    pub cem: Cem,
+    /// Steps ahead, K.
+    pub horizon: usize,
+    /// Discount, gamma.
+    pub discount: f64,
+    /// Length of imagined rollouts, U.
+    pub imagined: usize,
+    /// Updates of actor and critic a round.
+    pub updates: usize,
+    /// Updates after which actor and critic are used.
+    pub warm_up: u64,
+    /// What actor and critic count as one: about the reward that one round can gain or lose.
+    pub reward_unit: f64,
+    /// Terminals a round that the search starts from before the actor is used.
+    pub start_scheduled: f64,
+    /// Milliseconds for a plan; none for as long as it takes, zero for the actor alone.
+    pub budget_ms: Option<f64>,
+    /// The twin.
+    pub twin: TwinOptions,
+    /// Parts at work.
+    pub parts: Parts,
+    /// The distribution that a search starts from.
+    pub start: StartOptions,
+    /// How terminals are put in the order of their worth.
+    pub worth: WorthOptions,
+    /// Sequences that a search tries beside what it draws.
+    pub suggestions: SuggestionOptions,
+    /// How a candidate becomes a decision.
+    pub decoder: DecoderOptions,
+    /// Actor and critic.
+    pub actor_critic: ActorCriticOptions,
+}
+
+/// The distribution that a search starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartOptions {
+    /// Mean power, as a share of the most.
+    pub power: f32,
+    /// Mean compression, as a share of the most.
+    pub compression: f32,
+    /// Standard deviations of bandwidth, power and compression, before squashing.
+    pub deviations: [f32; 3],
+    /// Bounds of the probability of a terminal to be scheduled where all are alike.
+    pub scheduled_bounds: [f64; 2],
+    /// Probability to be scheduled of the `start_scheduled` terminals that are worth most, and of as
+    /// many after them.
+    pub scheduled_best: [f32; 2],
+    /// Probability to be scheduled of all others.
+    pub scheduled_rest: f32,
+    /// By how much the logit of a cut falls with every place in the list of cuts.
+    pub cut_logit: f32,
+    /// By how much it falls at most.
+    pub most_cut_logit: f32,
+    /// Bounds of the probability to be scheduled in what the actor proposes.
+    pub actor_bounds: [f32; 2],
+}
+
+/// How terminals are put in the order of their worth: gain in success per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorthOptions {
+    /// Share of the band and of a round's samples that a terminal is judged with.
+    pub share: f64,
+    /// Added to the time of every terminal, as a share of the deadline.
+    pub overhead: f64,
+    /// Factor on the worth of a terminal that would miss the deadline.
+    pub late_factor: f64,
+    /// Added to the gain of every terminal.
+    pub least_gain: f64,
+}
+
+/// Sequences that a search tries beside what it draws: every combination of these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuggestionOptions {
+    /// Numbers of scheduled terminals, those that are worth most.
+    pub sizes: Vec<usize>,
+    /// Powers, as shares of the most.
+    pub powers: Vec<f32>,
+    /// Compressions, as shares of the most.
+    pub compressions: Vec<f32>,
+}
+
+/// How the sampled bandwidth of a candidate becomes a share of the band.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecoderOptions {
+    /// The needs of terminals are compared at this share of the band each.
+    pub band_share: f32,
+    /// Width, in natural logarithms, of the range over which the sampled number shifts a share.
+    pub reach: f32,
+}

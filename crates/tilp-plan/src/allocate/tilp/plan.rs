@@ -1,0 +1,211 @@
+//! One plan: the search inside the twin, and the guard before anything is executed.
+
+use super::decode::Decoder;
+use super::guide;
+use super::scene::Sight;
+use super::{Parts, Tilp};
+use crate::lanes::{LANES, Lanes};
+use crate::rl::actor::Scenes;
+use crate::rl::critic::CriticTrace;
+use crate::rl::replay::Scene;
+use crate::round::{Decision, Observation, TerminalDecision, TrainingPlan};
+use crate::search::cem::{Found, Start};
+use crate::search::sample::Choice;
+use crate::search::score::{Candidates, planned_return};
+use crate::twin::{Field, Futures, Moves, Sureness, TwinState};
+
+/// What a step in which nobody trains takes off a candidate's return: all-zero schedules are rejected
+/// (Algorithm 1), those with fewer such steps less so.
+const REJECTED: f32 = -1e6;
+
+/// Whether a return is that of a candidate which was rejected.
+pub(super) fn is_rejected(score: f32) -> bool {
+    score < 0.5 * REJECTED
+}
+
+/// Everything that a plan looks at.
+pub(super) struct Sights {
+    pub state: TwinState,
+    pub field: Field,
+    pub sight: Sight,
+}
+
+/// What a plan comes to.
+pub(super) struct Planned {
+    pub decision: Decision,
+    /// The choices behind it; none if it is the fallback.
+    pub choices: Option<Vec<Choice>>,
+    /// What the search found, if there was one.
+    pub found: Option<Found>,
+    /// Terminals that the search wanted and the guard took out.
+    pub guarded: Vec<usize>,
+}
+
+/// Memory for scoring one group of candidates.
+pub(super) struct Work {
+    futures: Futures,
+    moves: Vec<Moves>,
+    rewards: Vec<Lanes>,
+    scenes: Scenes,
+    critic: CriticTrace,
+}
+
+impl Work {
+    pub fn new(n_terminals: usize, horizon: usize) -> Self {
+        Self {
+            futures: Futures::default(),
+            moves: vec![Moves::ZERO; n_terminals],
+            rewards: vec![[0.0; LANES]; horizon],
+            scenes: Scenes::default(),
+            critic: CriticTrace::default(),
+        }
+    }
+}
+
+impl Tilp {
+    /// What a plan of so many steps looks at.
+    pub(super) fn sights(&self, seen: &Observation, n_steps: usize) -> Sights {
+        let state = self.twin.state(seen);
+        let field = Field::new(&self.twin, &state, n_steps, self.options.parts.repair);
+        let sight = Sight::new(&self.twin, &state);
+        Sights { state, field, sight }
+    }
+
+    /// Phase I of Algorithm 1.
+    pub(super) fn plan(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Planned {
+        let searches = self.options.parts.cem && self.options.budget_ms != Some(0.0);
+        let (mut choices, found) = if searches {
+            let found = self.search(seen, sights, now);
+            (found.first().to_vec(), Some(found))
+        } else {
+            (guide::actors_choice(&self.agent.sac, now, &self.options.start), None)
+        };
+        let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
+        let terminals = self.guard(sights, &mut choices);
+        let guarded = (0..wanted.len()).filter(|&n| wanted[n] && !choices[n].flag).collect();
+        let anybody = terminals.iter().any(|one| one.scheduled);
+        let kept = if anybody { Some((choices, terminals)) } else { self.alone(sights) };
+        match kept {
+            Some((choices, terminals)) => {
+                let decision =
+                    Decision { terminals, training: TrainingPlan::default(), fallback: false };
+                Planned { decision, choices: Some(choices), found, guarded }
+            }
+            None => Planned { decision: self.least_bad(seen), choices: None, found, guarded },
+        }
+    }
+
+    pub(super) fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
+        let Parts { actor, seeds, .. } = self.options.parts;
+        let prior = guide::prior(&self.twin, sights, &self.options);
+        let proposal =
+            (actor && self.is_warm()).then(|| guide::proposal(&self.agent.sac, now, &self.options));
+        // The plain method starts from the actor. The improved one hears it as one voice among the
+        // candidates, so that its certainty does not keep the search from looking.
+        let distribution = match &proposal {
+            Some(proposal) if !seeds => proposal.clone(),
+            _ => prior,
+        };
+        let mut planner = std::mem::take(&mut self.planner);
+        if seeds {
+            for sequence in guide::sequences(&self.twin, sights, &self.options) {
+                planner.suggest(&sequence);
+            }
+        }
+        let seed = self.seed.named("search").at(seen.round);
+        let start = Start { distribution: &distribution, actor: proposal.as_ref(), seed };
+        let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
+            *scores = self.score(sights, candidates);
+        };
+        let ends = self.clock.zip(self.options.budget_ms).map(|(now, ms)| (now, now() + ms));
+        let mut is_over = || ends.is_some_and(|(now, end)| now() >= end);
+        let found = planner.search(&self.options.cem, start, &score, &mut is_over);
+        self.planner = planner;
+        found
+    }
+
+    /// Predicted returns of sixteen candidates.
+    pub(super) fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
+        let Sights { field, sight, .. } = sights;
+        let place = candidates.group % self.works.len();
+        let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
+        let Work { futures, moves, rewards, scenes, critic } = &mut *work;
+        futures.restart(field.start());
+        let mut rejected = [0.0; LANES];
+        for (step, reward) in rewards.iter_mut().enumerate() {
+            self.decoder.decode(field, futures, step, candidates.step(step), moves);
+            field.step(futures, step, moves, reward);
+            for (lane, rejected) in rejected.iter_mut().enumerate() {
+                *rejected += if futures.n_trained[lane] > 0.0 { 0.0 } else { REJECTED };
+            }
+        }
+        let mut values = [0.0; LANES];
+        if self.options.parts.critic && self.is_warm() {
+            sight.scenes(field, futures, rewards.len(), scenes);
+            values.copy_from_slice(self.agent.sac.value(scenes, critic));
+            values.iter_mut().for_each(|value| *value *= self.options.reward_unit as f32);
+        }
+        let mut returns = planned_return(rewards, &values, self.options.discount as f32);
+        (0..LANES).for_each(|lane| returns[lane] += rejected[lane]);
+        returns
+    }
+
+    /// Takes out whoever might be late, until all who are left make it as surely as asked for.
+    pub(super) fn guard(&self, sights: &Sights, choices: &mut [Choice]) -> Vec<TerminalDecision> {
+        let mut scratch = self.twin.scratch();
+        let limits = self.decoder.limits();
+        loop {
+            let actions = self.decoder.decide(&sights.field, choices);
+            let mut after = sights.state.clone();
+            self.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
+            let excess = |n: usize| {
+                let need = self.twin.nominal().cost.profile.memory(actions[n].cut);
+                let delay = scratch.safe_delays[n].0;
+                if need > sights.state.memory[n] { f64::INFINITY } else { delay }
+            };
+            let worst = (0..actions.len())
+                .filter(|&n| actions[n].scheduled && excess(n) > limits.deadline.0)
+                .max_by(|&a, &b| excess(a).total_cmp(&excess(b)));
+            let Some(worst) = worst else { return actions };
+            choices[worst].flag = false;
+        }
+    }
+
+    /// The plan left nobody: of those who are surely in time alone, the one who is worth most.
+    fn alone(&self, sights: &Sights) -> Option<(Vec<Choice>, Vec<TerminalDecision>)> {
+        let order = guide::by_worth(&self.twin, sights, &self.options.worth);
+        order.iter().find_map(|&n| {
+            let idle = Choice { reals: [0.5, 1.0, 1.0], category: 0, flag: false };
+            let mut choices = vec![idle; order.len()];
+            choices[n].flag = true;
+            let terminals = self.guard(sights, &mut choices);
+            terminals[n].scheduled.then_some((choices, terminals))
+        })
+    }
+
+    /// Nobody is sure to make it: of those whose memory holds the first cut the terminal with the best
+    /// channel gets everything, at the most compression.
+    fn least_bad(&self, seen: &Observation) -> Decision {
+        let limits = Decoder::limits(&self.decoder);
+        let need = self.twin.nominal().cost.profile.memory(limits.cuts[0]);
+        let channel = |n: usize| {
+            let view = &seen.terminals[n];
+            (view.report.memory >= need, view.report.gain.0 * view.report.fading_power)
+        };
+        let better = |a: &usize, b: &usize| {
+            let ((fits, one), (other_fits, other)) = (channel(*a), channel(*b));
+            fits.cmp(&other_fits).then(one.total_cmp(&other))
+        };
+        let best = (0..seen.terminals.len()).max_by(better);
+        let mut decision = Decision::idle(seen.terminals.len(), limits.cuts[0]);
+        decision.fallback = true;
+        if let Some(best) = best {
+            let one = &mut decision.terminals[best];
+            one.scheduled = true;
+            one.bandwidth = limits.bandwidth;
+            one.power = limits.power;
+            one.compression = limits.compression;
+        }
+        decision
+    }
+}

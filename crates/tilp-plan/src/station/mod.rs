@@ -1,0 +1,117 @@
+//! The base station: it turns reports into observations, asks its method, remembers what came of
+//! it. It runs unchanged against a simulated cell, a recorded one, or real terminals.
+
+mod memory;
+
+pub use memory::{StationMemory, TerminalMemory};
+
+use crate::round::{
+    Allocator, DecideError, Decision, Limits, Observation, OracleAccess, Outcome,
+    ProjectedDecision, RoundOrder, TerminalReport, TerminalSuccess,
+};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::split::rates::RateSchedule;
+use crate::split::rule::Rule;
+
+/// How the rounds of a run are trained, as far as no method decides it round by round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrainingSchedule {
+    /// How the participants of a round train.
+    pub rule: Rule,
+    /// Rounds between aggregations, F.
+    pub aggregate_every: u64,
+    /// Learning rates over the rounds.
+    pub rates: RateSchedule,
+}
+
+/// The base station.
+pub struct Station {
+    method: Box<dyn Allocator>,
+    limits: Limits,
+    schedule: TrainingSchedule,
+    memory: StationMemory,
+}
+
+impl Station {
+    /// A base station before its first round.
+    pub fn new(
+        method: Box<dyn Allocator>,
+        limits: Limits,
+        schedule: TrainingSchedule,
+        n_tasks: usize,
+    ) -> Self {
+        Self { method, limits, schedule, memory: StationMemory::new(n_tasks) }
+    }
+
+    /// The round to be decided next, counted from 1.
+    pub fn round(&self) -> u64 {
+        self.memory.round()
+    }
+
+    /// The method that decides.
+    pub fn method(&self) -> &dyn Allocator {
+        &*self.method
+    }
+
+    /// What it remembers.
+    pub fn memory(&self) -> &StationMemory {
+        &self.memory
+    }
+
+    /// The state before the next round: what the terminals report, and what is remembered of them.
+    pub fn observe(&self, reports: &[TerminalReport]) -> Observation {
+        let aggregates = self.round().is_multiple_of(self.schedule.aggregate_every);
+        self.memory.observation(reports, aggregates)
+    }
+
+    /// The order for the round seen.
+    pub fn decide(&mut self, seen: &Observation) -> Result<RoundOrder, DecideError> {
+        if seen.terminals.is_empty() {
+            return Err(DecideError::NoTerminals { round: seen.round });
+        }
+        let decision = self.method.decide(seen)?;
+        decision.check(seen)?;
+        Ok(self.order(seen, decision))
+    }
+
+    fn order(&self, seen: &Observation, decision: Decision) -> RoundOrder {
+        RoundOrder {
+            round: seen.round,
+            terminals: seen.ids(),
+            plan: self.limits.project(decision),
+            rule: self.schedule.rule,
+            rates: self.schedule.rates.at(seen.round),
+            aggregates: seen.aggregates,
+        }
+    }
+
+    /// Learns from the outcome of an executed order, and moves on to the next round.
+    pub fn learn(
+        &mut self,
+        seen: &Observation,
+        plan: &ProjectedDecision,
+        outcome: &mut Outcome,
+        calibration: Option<&[TerminalSuccess]>,
+    ) {
+        outcome.success = calibration.map(|counts| self.memory.by_task(counts));
+        self.method.learn(seen, plan, outcome);
+        self.memory.remember(seen, plan, outcome);
+    }
+
+    /// The way in for the truth, which the reference `oracle` alone has.
+    pub fn oracle_access(&mut self) -> Option<&mut dyn OracleAccess> {
+        self.method.oracle_access()
+    }
+}
+
+impl Persist for Station {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.memory.save(snapshot);
+        self.method.save(snapshot);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.memory.restore(snapshot)?;
+        self.method.restore(snapshot)
+    }
+}

@@ -1,0 +1,431 @@
+//! Sixteen futures at once: the same imagined rounds as [`Twin::step`], in single precision and in
+//! vector lanes, for a planner that tries thousands of candidates.
+//!
+//! [`Field`] holds what all futures from one state have in common and is made once a plan.
+//! [`Futures`] is what differs between candidates. The law is that of [`Twin::step`], and a test
+//! holds both together.
+
+mod numbers;
+mod step;
+
+use super::training::compression_noise;
+use super::{N_SHARED, Scale, Twin, TwinState};
+use crate::lanes::{LANES, Lanes, Row, TABLE};
+use crate::round::Limits;
+use crate::units::{Gain, Seconds, Watts};
+use crate::wireless::RateModel;
+use step::{air_seconds, fill_job, roll_out, speed};
+
+/// Compression is decided on a grid from nothing to the most, so that sizes can be tabled.
+pub const COMPRESSION_LEVELS: usize = 128;
+
+/// The compression of a level.
+pub fn compression_at(limits: &Limits, level: usize) -> f64 {
+    limits.compression * level as f64 / (COMPRESSION_LEVELS - 1) as f64
+}
+
+/// The level nearest to a share of the most.
+#[inline(always)]
+pub fn compression_level(share: f32) -> f32 {
+    // Neither `round` nor a conversion to an integer: vectors know neither.
+    let exact = share.mul_add((COMPRESSION_LEVELS - 1) as f32, 0.5);
+    // From this number on single precision knows whole numbers only.
+    const WHOLE: f32 = 8_388_608.0;
+    let near = (exact + WHOLE) - WHOLE;
+    if near > exact { near - 1.0 } else { near }
+}
+
+/// What sixteen candidates would have one terminal do in one round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct Moves {
+    /// One or zero.
+    pub scheduled: Lanes,
+    /// b_n in hertz.
+    pub bandwidth: Lanes,
+    /// p_n in watts.
+    pub power: Lanes,
+    /// Index into the admissible cuts.
+    pub cut: Lanes,
+    /// Level of compression.
+    pub level: Lanes,
+    /// Layers in front of the cut, filled by [`Field::job`] like everything below.
+    pub layer: Lanes,
+    /// Noise of the compression.
+    pub noise: Lanes,
+    /// Bits to send.
+    pub sending: Lanes,
+    /// Bits to receive.
+    pub receiving: Lanes,
+}
+
+impl Moves {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        scheduled: [0.0; LANES],
+        bandwidth: [0.0; LANES],
+        power: [0.0; LANES],
+        cut: [0.0; LANES],
+        level: [0.0; LANES],
+        layer: [0.0; LANES],
+        noise: [0.0; LANES],
+        sending: [0.0; LANES],
+        receiving: [0.0; LANES],
+    };
+}
+
+/// Constants of a terminal.
+#[derive(Clone, Debug)]
+struct Terminal {
+    group: usize,
+    samples: f32,
+    push: f32,
+    own_weight: f32,
+    cuts: Cuts,
+    /// The last of the cuts that fit the memory, else the first.
+    deepest: usize,
+    radio_factor: f32,
+    /// Success is the logistic of the first less the second times the log-loss, in powers of two.
+    line: [f32; 2],
+}
+
+/// Most cuts to choose from.
+pub const MAX_CUTS: usize = TABLE;
+
+/// Constants of a terminal's cuts; beyond the last cut the last repeated.
+#[derive(Clone, Debug)]
+struct Cuts {
+    /// Computation in seconds, and the same to be sure.
+    seconds: [f32; MAX_CUTS],
+    safe_seconds: [f32; MAX_CUTS],
+    /// Energy of the computation until the round closes.
+    joules: [f32; MAX_CUTS],
+    /// Memory beyond the budget, relative to it.
+    excess: [f32; MAX_CUTS],
+    /// Share of the layers, less a half.
+    depth: [f32; MAX_CUTS],
+}
+
+/// What all futures from one state have in common.
+#[derive(Clone, Debug)]
+pub struct Field {
+    model: RateModel,
+    deadline: f32,
+    closes: f32,
+    give_up: f32,
+    band: f32,
+    power: f32,
+    round: u64,
+    every: u64,
+    drops_late: bool,
+    task_driven: bool,
+    terminals: Vec<Terminal>,
+    /// Ratio of gain times fading to noise, per step and terminal; the first step also to be sure.
+    snr: Vec<f32>,
+    safe_snr: Vec<f32>,
+    usual: Vec<f32>,
+    /// Bits up, bits down and noise of the compression, per cut and level.
+    sizes: Vec<Row>,
+    /// Layers in front of a cut, and their bits.
+    layers: [f32; MAX_CUTS],
+    models: [f32; MAX_CUTS],
+    /// Bits of the first so many layers of the model, for no layer first; never fewer than a short table holds.
+    model_bits: Vec<f32>,
+    /// Bits of a message that carries layers, beside theirs.
+    header: f32,
+    /// Weights of the training law and the bounds of a rate.
+    weights: [f32; N_SHARED],
+    rates: [f32; 2],
+    caution: f32,
+    /// Variance of a report, and of the drift of a level in a round.
+    doubt: [f32; 2],
+    reward: [f32; 4],
+    scale: [f32; 2],
+    start: Futures,
+}
+
+/// Where sixteen candidates stand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Futures {
+    /// Logarithm of each terminal's loss.
+    pub log_loss: Vec<Lanes>,
+    /// Its variance.
+    pub variance: Vec<Lanes>,
+    /// Front layers held in their current version.
+    pub held: Vec<Lanes>,
+    /// Front layers owed.
+    pub owed: Vec<Lanes>,
+    /// Success at the end, over all terminals.
+    pub success: Lanes,
+    /// Terminals that trained in the last round, one or zero.
+    pub trained: Vec<Lanes>,
+    /// How many they were.
+    pub n_trained: Lanes,
+    groups: Vec<Lanes>,
+    /// One number a terminal, from one loop of a round to the next.
+    scratch: Vec<Lanes>,
+}
+
+impl Field {
+    /// What the futures from a state of the twin have in common, for `n_steps` rounds. If late ones
+    /// are dropped, a terminal that would be late (in the first round: not surely in time) is
+    /// treated as not scheduled.
+    pub fn new(twin: &Twin, state: &TwinState, n_steps: usize, drops_late: bool) -> Self {
+        let (nominal, options) = (twin.nominal(), twin.options());
+        let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
+        let n_layers = profile.cuts.len();
+        let bits = |bytes: crate::units::Bytes| 8.0 * bytes.0 as f32;
+        let size = |cut: usize, level: usize| -> Row {
+            let q = compression_at(limits, level);
+            let job = nominal.cost.accounting.training(profile, profile.batch, cut, q, n_layers, 0);
+            [bits(job.up), bits(job.down), compression_noise(q) as f32, 0.0]
+        };
+        let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| size(cut, level));
+        let message =
+            |layers: usize| bits(nominal.cost.accounting.delivery(profile, layers).sync_up);
+        let header = (message(1) - bits(profile.parameters(0, 1))).max(0.0);
+        let model = |layers: usize| (message(layers) - header).max(0.0);
+        let (snr, safe_snr) = signal_to_noise(twin, state, n_steps);
+        let Scale { deadline, energy } = *twin.scale();
+        let weights = &options.weights;
+        let (least, most) = twin.training.bounds();
+        let (minibatch, drift) = twin.training.noise();
+        Self {
+            model: nominal.cost.rate_model,
+            deadline: limits.deadline.0 as f32,
+            closes: nominal.closes.0 as f32,
+            give_up: nominal.give_up.0 as f32,
+            band: limits.bandwidth.0 as f32,
+            power: limits.power.0 as f32,
+            round: state.round,
+            every: nominal.aggregate_every,
+            drops_late,
+            task_driven: options.task_driven,
+            terminals: (0..state.gain.len()).map(|n| terminal(twin, state, n)).collect(),
+            snr,
+            safe_snr,
+            usual: (0..state.gain.len())
+                .map(|n| (state.gain[n] / twin.network.hardware(n).noise_w_per_hz) as f32)
+                .collect(),
+            sizes: limits.cuts.iter().flat_map(levels).collect(),
+            layers: each_cut(&limits.cuts, &|cut| cut as f32),
+            models: each_cut(&limits.cuts, &model),
+            header,
+            model_bits: (0..TABLE.max(n_layers + 1))
+                .map(|layers| model(layers.min(n_layers)))
+                .collect(),
+            weights: std::array::from_fn(|i| twin.training.weights()[i] as f32),
+            rates: [least as f32, most as f32],
+            caution: options.caution as f32,
+            doubt: [minibatch as f32, drift as f32],
+            reward: [weights.task, weights.delay, weights.energy, weights.penalty]
+                .map(|weight| weight as f32),
+            scale: [deadline.0, energy.0].map(|one| one as f32),
+            start: Futures::new(state, nominal.n_tasks),
+        }
+    }
+
+    /// Bits of a message with so many bits of layers; nothing is sent if there are none.
+    #[inline(always)]
+    fn message(&self, layers: f32) -> f32 {
+        if layers > 0.0 { layers + self.header } else { 0.0 }
+    }
+
+    /// Ratio of received power to noise density of a terminal, per watt, some rounds ahead.
+    #[inline(always)]
+    pub fn signal(&self, step: usize, n: usize) -> f32 {
+        self.snr[step * self.terminals.len() + n]
+    }
+
+    /// The same at the mean fade.
+    pub fn usual_signal(&self, n: usize) -> f32 {
+        self.usual[n]
+    }
+
+    /// Rounds that can be imagined.
+    pub fn n_steps(&self) -> usize {
+        self.snr.len() / self.terminals.len()
+    }
+
+    /// Number of terminals.
+    pub fn n_terminals(&self) -> usize {
+        self.terminals.len()
+    }
+
+    /// The state that all start from.
+    pub fn start(&self) -> &Futures {
+        &self.start
+    }
+
+    /// The last of the cuts that fit a terminal's memory, else the first.
+    pub fn deepest_fitting(&self, terminal: usize) -> usize {
+        self.terminals[terminal].deepest
+    }
+
+    /// Whether a round of the future aggregates.
+    pub fn aggregates(&self, step: usize) -> bool {
+        (self.round + step as u64).is_multiple_of(self.every)
+    }
+
+    /// Fills in what a terminal has to send and to receive, should it be scheduled.
+    #[inline(always)]
+    pub fn job(&self, futures: &Futures, step: usize, n: usize, moves: &mut Moves) {
+        fill_job(self, futures, self.aggregates(step), n, moves);
+    }
+
+    /// Time on the air of a terminal's job, in seconds, on this bandwidth at its power.
+    #[inline(always)]
+    pub fn air_seconds(&self, step: usize, n: usize, bandwidth: f32, moves: &Moves) -> Lanes {
+        let snr = self.snr[step * self.terminals.len() + n];
+        match self.model {
+            RateModel::Held => air_seconds::<true>(snr, bandwidth, moves),
+            RateModel::Averaged => air_seconds::<false>(snr, bandwidth, moves),
+        }
+    }
+
+    /// How long a terminal would take now, to be sure, with this share of the band, full power, the
+    /// first cut and the most compression.
+    pub fn delay_of_a_share(&self, n: usize, share: f32) -> f64 {
+        let (held, owed) = (self.start.held[n][0], self.start.owed[n][0]);
+        let (layer, size) = (self.layers[0], COMPRESSION_LEVELS - 1);
+        let bits_of = |layers: f32| self.model_bits[layers as usize];
+        let fetch = self.message(bits_of(layer) - bits_of(held));
+        let delivery =
+            if self.aggregates(0) { self.message(bits_of(layer.max(owed))) } else { 0.0 };
+        let [up, down, ..] = self.sizes[size];
+        let bits = up + down + fetch + delivery;
+        let signal = self.power * self.safe_snr[n];
+        let speed = match self.model {
+            RateModel::Held => speed::<true>(share * self.band, signal),
+            RateModel::Averaged => speed::<false>(share * self.band, signal),
+        };
+        f64::from(self.terminals[n].cuts.safe_seconds[0] + bits / speed)
+    }
+
+    /// The band that is left for the scheduled: in a round that aggregates, who owes its copy and
+    /// is not scheduled holds one N-th of it.
+    pub fn free_band(&self, futures: &Futures, step: usize, moves: &[Moves]) -> Lanes {
+        let mut holders = [0.0; LANES];
+        if self.aggregates(step) {
+            for (owed, one) in futures.owed.iter().zip(moves) {
+                for lane in 0..LANES {
+                    let owes = if owed[lane] > 0.0 { 1.0 } else { 0.0 };
+                    holders[lane] += owes * (1.0 - one.scheduled[lane]);
+                }
+            }
+        }
+        holders.map(|n| self.band * (1.0 - n / self.terminals.len() as f32))
+    }
+
+    /// Imagines one round: predicts its reward and moves the futures on. The jobs of the moves must
+    /// be filled in.
+    pub fn step(&self, futures: &mut Futures, step: usize, moves: &[Moves], reward: &mut Lanes) {
+        let free = self.free_band(futures, step, moves);
+        roll_out(self, futures, step, moves, &free, reward);
+    }
+}
+
+/// A value for each of the cuts; beyond the last the last repeated.
+fn each_cut(cuts: &[usize], value: &dyn Fn(usize) -> f32) -> [f32; MAX_CUTS] {
+    std::array::from_fn(|index| value(cuts[index.min(cuts.len() - 1)]))
+}
+
+fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
+    let nominal = twin.nominal();
+    let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
+    // Sure even if everybody is scheduled.
+    let doubtful = twin.network.doubtful_hardware(n, twin.sure_z(state.gain.len()));
+    let likely = twin.network.hardware(n);
+    let seconds = |hardware: &crate::cost::Hardware, cut: usize| {
+        let (speed, clock) = (hardware.operations_per_cycle, hardware.clock);
+        crate::wireless::computation_delay(profile.work(cut, profile.batch), speed, clock).0
+    };
+    let joules = |cut: usize| {
+        let (work, hungry) = (profile.work(cut, profile.batch), likely.energy_coefficient);
+        crate::wireless::energy(work, hungry, likely.clock, Watts(0.0), Seconds(0.0)).0.0
+    };
+    let excess = |cut: usize| {
+        let (need, budget) = (profile.memory(cut).0, state.memory[n].0);
+        need.saturating_sub(budget) as f64 / budget as f64
+    };
+    let joules = |cut: usize| {
+        let (seconds, closes) = (seconds(likely, cut) as f32, nominal.closes.0 as f32);
+        joules(cut) as f32 * if seconds > closes { closes / seconds } else { 1.0 }
+    };
+    let each = |value: &dyn Fn(usize) -> f32| each_cut(&limits.cuts, value);
+    let cuts = Cuts {
+        seconds: each(&|cut| seconds(likely, cut) as f32),
+        safe_seconds: each(&|cut| seconds(&doubtful, cut) as f32),
+        joules: each(&joules),
+        excess: each(&|cut| excess(cut) as f32),
+        depth: each(&|cut| cut as f32 / profile.cuts.len() as f32 - 0.5),
+    };
+    let (start, slope) = twin.task.line_ahead(n, state.outlook);
+    Terminal {
+        group: nominal.tasks[n],
+        samples: state.samples[n] as f32,
+        push: state.push[n] as f32,
+        own_weight: twin.training.own_weight(nominal.tasks[n]) as f32,
+        deepest: cuts.excess[..limits.cuts.len()]
+            .iter()
+            .rposition(|excess| *excess <= 0.0)
+            .unwrap_or(0),
+        cuts,
+        radio_factor: twin.network.radio_factor(n) as f32,
+        line: [start, slope].map(|one| (one * std::f64::consts::LOG2_E) as f32),
+    }
+}
+
+fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>, Vec<f32>) {
+    let n = state.gain.len();
+    let kept = twin.nominal().rho * twin.nominal().rho;
+    let power = |n: usize, step: usize| state.fading_after(n, step, kept).mean();
+    // The averaged model has the fading in its expectation.
+    let power = |n: usize, step: usize| match twin.nominal().cost.rate_model {
+        RateModel::Held => power(n, step),
+        RateModel::Averaged => 1.0,
+    };
+    let of =
+        |noise: f64, n: usize, step: usize| (Gain(state.gain[n]).0 * power(n, step) / noise) as f32;
+    let likely = |n: usize| twin.network.hardware(n).noise_w_per_hz;
+    let z = twin.sure_z(n);
+    let safe = |n: usize| twin.network.doubtful_hardware(n, z).noise_w_per_hz;
+    let steps = (0..n_steps).flat_map(|step| (0..n).map(move |n| (step, n)));
+    (
+        steps.map(|(step, n)| of(likely(n), n, step)).collect(),
+        (0..n).map(|n| of(safe(n), n, 0)).collect(),
+    )
+}
+
+impl Futures {
+    /// Goes back to a start, in the memory it has.
+    pub fn restart(&mut self, start: &Self) {
+        // A derived `clone_from` would ask for new memory.
+        let Self { log_loss, variance, held, owed, success, trained, n_trained, groups, scratch } =
+            start;
+        self.log_loss.clone_from(log_loss);
+        self.variance.clone_from(variance);
+        self.held.clone_from(held);
+        self.owed.clone_from(owed);
+        (self.success, self.n_trained) = (*success, *n_trained);
+        self.trained.clone_from(trained);
+        self.groups.clone_from(groups);
+        self.scratch.resize(scratch.len(), [0.0; LANES]);
+    }
+
+    fn new(state: &TwinState, n_groups: usize) -> Self {
+        let lanes = |value: f64| [value as f32; LANES];
+        let n = state.gain.len();
+        Self {
+            log_loss: state.log_loss.iter().map(|&one| lanes(one)).collect(),
+            variance: state.variance.iter().map(|&one| lanes(one)).collect(),
+            held: state.held.iter().map(|&one| lanes(one as f64)).collect(),
+            owed: state.owed.iter().map(|&one| lanes(one as f64)).collect(),
+            success: lanes(state.success),
+            trained: vec![[0.0; LANES]; n],
+            n_trained: [0.0; LANES],
+            groups: vec![[0.0; LANES]; n_groups],
+            scratch: vec![[0.0; LANES]; n],
+        }
+    }
+}

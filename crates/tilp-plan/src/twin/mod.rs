@@ -1,0 +1,270 @@
+//! The digital twin: what a candidate decision would do, by nominal models times what was learned
+//! from observation.
+//!
+//! Three sub-twins, each with two verbs: `predict` is pure, so that candidates can be tried in
+//! parallel and leave no trace; `calibrate` is the only way in for data. [`NetworkTwin`] learns
+//! every round, [`TrainingTwin`] every aggregation, [`TaskTwin`] whenever success was measured.
+//! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
+
+mod counts;
+mod decrease;
+mod fading;
+mod forecast;
+mod futures;
+mod linear;
+mod network;
+mod normal;
+mod reward;
+mod state;
+mod task;
+mod track;
+mod training;
+mod truth;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use decrease::{Decrease, Decreases};
+pub use fading::FadingAhead;
+pub use forecast::{Forecast, Interval, TerminalForecast};
+pub use futures::{
+    COMPRESSION_LEVELS, Field, Futures, MAX_CUTS, Moves, compression_at, compression_level,
+};
+pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
+pub use normal::{probability as normal_probability, quantile as normal_quantile};
+pub use reward::{Deeds, Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
+pub use state::{Scratch, StepPrediction, Sureness, TwinState};
+pub use task::{Outlook, Pair, TaskOptions, TaskTwin};
+pub use track::Track;
+pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin, WeightPrior};
+pub use truth::Foresight;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{CostModel, Hardware};
+use crate::round::{Observation, Outcome, ProjectedDecision};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::split::rates::RateSchedule;
+use crate::units::Seconds;
+
+/// What the base station knows of the cell before anything was observed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nominal {
+    /// Limits, sizes, billing and the rate formula.
+    pub cost: CostModel,
+    /// Hardware by data sheet, one per terminal.
+    pub hardware: Vec<Hardware>,
+    /// When a round ends for those who have not finished: the deadline, or the give-up time where
+    /// a round waits (D2).
+    pub closes: Seconds,
+    /// No latency counts above this (D3).
+    pub give_up: Seconds,
+    /// Correlation of the fading between rounds, rho.
+    pub rho: f64,
+    /// Rounds between aggregations, F.
+    pub aggregate_every: u64,
+    /// Learning rates over the whole training, T rounds.
+    pub rates: RateSchedule,
+    /// Task group of each terminal.
+    pub tasks: Vec<usize>,
+    /// Number of task groups.
+    pub n_tasks: usize,
+}
+
+/// Which calibration loops stand still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freeze {
+    /// The network loop.
+    pub network: bool,
+    /// The training loop. The level of the losses is still observed: it is state, not calibration.
+    pub training: bool,
+    /// The task loop.
+    pub task: bool,
+}
+
+/// How learning curves go on, beside the power by which losses fall.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LearningCurve {
+    /// Rounds before this one count as this one: curves do not start as steep as the power law.
+    pub earliest: u64,
+    /// Standard deviation of the expected fall of a log-loss, as a share of that fall.
+    pub spread: f64,
+}
+
+/// Assumptions and switches of the twin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwinOptions {
+    /// Which loops stand still.
+    pub freeze: Freeze,
+    /// Assumptions of the network sub-twin.
+    pub network: NetworkOptions,
+    /// Assumptions of the training sub-twin.
+    pub training: TrainingOptions,
+    /// Assumptions of the task sub-twin.
+    pub task: TaskOptions,
+    /// How learning curves go on.
+    pub curve: LearningCurve,
+    /// Standard deviation of the log-normal error of meters.
+    pub measurement: f64,
+    /// Weights of the reward.
+    pub weights: RewardWeights,
+    /// Probability with which all scheduled terminals of a round meet the deadline.
+    pub sureness: f64,
+    /// How many standard deviations of doubt about its loss are held against a terminal when its
+    /// success is predicted, so that hearing of it is worth something.
+    pub caution: f64,
+    /// What counts is success at the end. Losses fall as this power of the number of rounds, give
+    /// or take half of it. Without such an outlook a robot that fails for sure looks hopeless, since
+    /// no single round makes it succeed, and one that succeeds already looks worth polishing.
+    pub outlook: f64,
+    /// The reward's first term is the gain in success; else the loss decrease (D18).
+    pub task_driven: bool,
+}
+
+/// The digital twin of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Twin {
+    nominal: Nominal,
+    options: TwinOptions,
+    /// The network sub-twin.
+    pub network: NetworkTwin,
+    /// The training sub-twin.
+    pub training: TrainingTwin,
+    /// The task sub-twin.
+    pub task: TaskTwin,
+    scale: Scale,
+    /// Entry n: how many standard deviations each of n terminals must have in hand.
+    z: Vec<f64>,
+    told: truth::Told,
+}
+
+impl Twin {
+    /// A twin that has seen nothing yet.
+    pub fn new(nominal: Nominal, options: TwinOptions) -> Self {
+        let n = nominal.hardware.len();
+        let limits = &nominal.cost.limits;
+        // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
+        let tail = |n: usize| -(options.sureness.ln() / n.max(1) as f64).exp_m1();
+        Self {
+            network: NetworkTwin::new(
+                nominal.hardware.clone(),
+                nominal.closes,
+                options.measurement,
+                options.network,
+            ),
+            training: TrainingTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.training),
+            task: TaskTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.task),
+            scale: Scale::new(n, limits.power, limits.deadline),
+            z: (0..=n).map(|n| -normal::quantile(tail(n))).collect(),
+            told: truth::Told::default(),
+            nominal,
+            options,
+        }
+    }
+
+    /// What was known beforehand.
+    pub fn nominal(&self) -> &Nominal {
+        &self.nominal
+    }
+
+    /// What the communication reward is measured against.
+    pub fn scale(&self) -> &Scale {
+        &self.scale
+    }
+
+    /// Assumptions and switches.
+    pub fn options(&self) -> &TwinOptions {
+        &self.options
+    }
+
+    /// What counts as the gain of a round: of success, or of the loss (D18).
+    pub fn gain(&self, success: f64, loss_decrease: f64) -> f64 {
+        if self.options.task_driven { success } else { loss_decrease }
+    }
+
+    /// The reward of a round, imagined or real.
+    pub fn reward(&self, deeds: &Deeds) -> Reward {
+        Reward::of(&self.options.weights, &self.scale, deeds)
+    }
+
+    /// How many standard deviations each of `n_scheduled` terminals must have in hand so that all
+    /// meet the deadline with the chosen probability.
+    pub fn sure_z(&self, n_scheduled: usize) -> f64 {
+        self.z[n_scheduled]
+    }
+
+    /// Whether copies are aggregated at the end of a round.
+    pub fn aggregates(&self, round: u64) -> bool {
+        round.is_multiple_of(self.nominal.aggregate_every)
+    }
+
+    /// What each terminal was to do in a round; none for who was not involved.
+    pub fn exchanges(&self, seen: &Observation, plan: &ProjectedDecision) -> Vec<Option<Exchange>> {
+        let (state, actions) = (self.state(seen), &plan.decision().terminals);
+        let band = self.band(&state, actions);
+        (0..actions.len()).map(|n| self.exchange(&state, &actions[n], &band, n)).collect()
+    }
+
+    /// Learns from an executed round.
+    pub fn calibrate(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
+        if !self.options.freeze.network {
+            self.network.pass_round();
+            for (n, exchange) in self.exchanges(seen, plan).iter().enumerate() {
+                if let Some(exchange) = exchange {
+                    self.network.calibrate(n, exchange, &outcome.terminals[n]);
+                }
+            }
+        }
+        self.calibrate_training(seen, plan, outcome);
+        if let Some(counts) = outcome.success.as_ref().filter(|_| !self.options.freeze.task) {
+            let log_losses = self.training.log_losses(outcome.loss.or(seen.loss));
+            self.task.calibrate(&log_losses, counts);
+        }
+    }
+
+    fn calibrate_training(
+        &mut self,
+        seen: &Observation,
+        plan: &ProjectedDecision,
+        outcome: &Outcome,
+    ) {
+        let state = self.state(seen);
+        let mut tally = self.tally();
+        for (n, one) in plan.decision().terminals.iter().enumerate() {
+            if outcome.terminals[n].took_part {
+                tally.add(&self.part(&state, one, n));
+            }
+        }
+        let heard = |loss: Option<f64>| loss.filter(|_| !self.told.losses);
+        let losses: Vec<Option<f64>> =
+            outcome.terminals.iter().map(|one| heard(one.loss)).collect();
+        let aggregates = self.aggregates(outcome.round);
+        self.training.follow(outcome.round, &losses, &tally, aggregates);
+        let training = &self.training;
+        self.task.centre(|terminal| training.known_log_loss(terminal));
+        if !self.options.freeze.training && aggregates {
+            self.training.calibrate();
+        }
+    }
+
+    /// Nobody taking part yet.
+    pub(super) fn tally(&self) -> Tally {
+        Tally::new(self.nominal.hardware.len(), self.nominal.n_tasks)
+    }
+}
+
+impl Persist for Twin {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.network.save(snapshot);
+        self.training.save(snapshot);
+        self.task.save(snapshot);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.network.restore(snapshot)?;
+        self.training.restore(snapshot)?;
+        self.task.restore(snapshot)
+    }
+}

@@ -1,0 +1,407 @@
+//! One imagined round: the compact state of a candidate's future, and what a step does to it.
+
+use std::sync::Arc;
+
+use super::fading::FadingAhead;
+use super::network::Exchange;
+use super::reward::{Deeds, Reward};
+use super::task::Outlook;
+use super::training::{Part, Tally};
+use super::truth::Foresight;
+use super::{LearningCurve, Twin};
+use crate::cost::{Grant, Link};
+use crate::round::{Observation, TerminalDecision, Violation};
+use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
+
+/// What the twin needs to know to go on from here; one entry per terminal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TwinState {
+    /// The round to decide.
+    pub round: u64,
+    /// Rounds since the observation that it started from.
+    pub lead: u32,
+    /// Mean power of the fading that is new since then, 1 - rho^{2 lead}.
+    pub fresh: f64,
+    /// G_n.
+    pub gain: Vec<f64>,
+    /// What is left of the observed fading power, rho^{2 lead} |h_n|^2.
+    pub known: Vec<f64>,
+    /// Front layers held in their current version.
+    pub held: Vec<usize>,
+    /// Front layers trained since the last aggregation.
+    pub owed: Vec<usize>,
+    /// Memory budgets.
+    pub memory: Vec<Bytes>,
+    /// Samples of a minibatch.
+    pub samples: Vec<f64>,
+    /// Squared gradient norm over the mean of all, minus one; zero if unknown.
+    pub push: Vec<f64>,
+    /// b_n of the round before.
+    pub bandwidth: Vec<Hertz>,
+    /// Logarithm of the loss of each terminal.
+    pub log_loss: Vec<f64>,
+    /// Its variance: who was not heard of for long may have forgotten.
+    pub variance: Vec<f64>,
+    /// What log-losses will do until the end of training.
+    pub outlook: Outlook,
+    /// Success at the end, over all terminals, doubt about these losses held against them.
+    pub success: f64,
+    /// The fading to come, where it was told.
+    pub foresight: Option<Arc<Foresight>>,
+}
+
+impl TwinState {
+    /// Mean loss of the terminals.
+    pub fn loss(&self) -> f64 {
+        self.log_loss.iter().map(|one| one.exp()).sum::<f64>() / self.log_loss.len() as f64
+    }
+
+    /// The law of a terminal's fading power in the round to decide.
+    pub fn fading(&self, n: usize) -> FadingAhead {
+        let law = FadingAhead { known: self.known[n], fresh: self.fresh };
+        self.foreseen(n, 0).unwrap_or(law)
+    }
+
+    /// The same some steps later, if `kept` of the power known is left after each.
+    pub fn fading_after(&self, n: usize, steps: usize, kept: f64) -> FadingAhead {
+        let left = kept.powi(steps as i32);
+        let fresh = 1.0 - left * (1.0 - self.fresh);
+        let law = FadingAhead { known: self.known[n] * left, fresh };
+        self.foreseen(n, steps).unwrap_or(law)
+    }
+
+    fn foreseen(&self, n: usize, steps: usize) -> Option<FadingAhead> {
+        self.foresight.as_ref()?.at(self.round + steps as u64, n)
+    }
+}
+
+/// Memory for steps, one per thread; after a step it holds the prediction of each terminal.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// Uncut delay; zero for who is not involved.
+    pub delays: Vec<Seconds>,
+    /// Delay that is not exceeded, as sure as asked for; the likely one if nothing was asked for.
+    pub safe_delays: Vec<Seconds>,
+    /// Energy spent until the round closes.
+    pub energies: Vec<Joules>,
+    /// Scheduled and expected to count in learning.
+    pub trains: Vec<bool>,
+    tally: Tally,
+}
+
+impl Scratch {
+    /// Who trains in the round last imagined.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+/// How sure a predicted violation must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sureness {
+    /// Delays as they are expected.
+    Likely,
+    /// Delays that all scheduled terminals together keep with the chosen probability, as far as
+    /// the calibration goes.
+    Safe,
+}
+
+/// What a step predicts of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepPrediction {
+    /// Slowest scheduled terminal, at most the give-up time.
+    pub latency: Seconds,
+    /// By how much the clock advances.
+    pub duration: Seconds,
+    /// Energy of everybody involved.
+    pub energy: Joules,
+    /// Violation, by safe delays if so asked.
+    pub violation: Violation,
+    /// Scheduled terminals.
+    pub n_scheduled: usize,
+    /// Scheduled terminals that miss the deadline (by safe delays if so asked) or their memory.
+    pub n_late: usize,
+    /// Mean loss of the terminals, before minus after.
+    pub loss_decrease: f64,
+    /// Success at the end of training, as it looks after the round.
+    pub success: f64,
+    /// Terms of the reward.
+    pub reward: Reward,
+}
+
+/// How the band is dealt out in a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Band {
+    aggregates: bool,
+    slice: Hertz,
+    scale: f64,
+    asked: Hertz,
+    n_scheduled: usize,
+}
+
+impl Twin {
+    /// The state from which candidates start.
+    pub fn state(&self, seen: &Observation) -> TwinState {
+        let terminals = &seen.terminals;
+        let norms = || terminals.iter().filter_map(|one| one.gradient_norm).map(|g| g * g);
+        let mean_square = norms().sum::<f64>() / norms().count().max(1) as f64;
+        let [least, most] = self.options.training.push_bounds;
+        let push = |norm: Option<f64>| match norm {
+            Some(norm) if mean_square > 0.0 => (norm * norm / mean_square).clamp(least, most) - 1.0,
+            _ => 0.0,
+        };
+        let batch = self.nominal.cost.profile.batch;
+        let log_loss = self.training.log_losses(seen.loss);
+        let variance = self.training.variances();
+        let outlook = self.outlook(seen.round);
+        TwinState {
+            round: seen.round,
+            lead: 0,
+            fresh: 0.0,
+            gain: terminals.iter().map(|one| one.report.gain.0).collect(),
+            known: terminals.iter().map(|one| one.report.fading_power).collect(),
+            held: terminals.iter().map(|one| one.report.held_layers).collect(),
+            owed: terminals.iter().map(|one| one.report.owed_layers).collect(),
+            memory: terminals.iter().map(|one| one.report.memory).collect(),
+            samples: terminals.iter().map(|one| one.report.n_samples.min(batch) as f64).collect(),
+            push: terminals.iter().map(|one| push(one.gradient_norm)).collect(),
+            bandwidth: terminals.iter().map(|one| one.previous_bandwidth).collect(),
+            success: self.cautious_success(&log_loss, &variance, outlook),
+            log_loss,
+            variance,
+            outlook,
+            foresight: self.told.foresight.clone(),
+        }
+    }
+
+    /// Memory for steps.
+    pub fn scratch(&self) -> Scratch {
+        let n = self.nominal.hardware.len();
+        Scratch {
+            delays: vec![Seconds(0.0); n],
+            safe_delays: vec![Seconds(0.0); n],
+            energies: vec![Joules(0.0); n],
+            trains: vec![false; n],
+            tally: self.tally(),
+        }
+    }
+
+    /// Imagines one round: predicts it and moves the state on. Nothing in the twin changes and
+    /// nothing is allocated.
+    pub fn step(
+        &self,
+        state: &mut TwinState,
+        actions: &[TerminalDecision],
+        sureness: Sureness,
+        scratch: &mut Scratch,
+    ) -> StepPrediction {
+        let band = self.band(state, actions);
+        let mut prediction = StepPrediction { n_scheduled: band.n_scheduled, ..Default::default() };
+        scratch.tally.clear();
+        for n in 0..actions.len() {
+            self.step_terminal(state, actions, &band, sureness, n, scratch, &mut prediction);
+        }
+        prediction.latency = prediction.latency.min(self.nominal.give_up);
+        prediction.duration = prediction.duration.min(self.nominal.closes);
+        prediction.violation = self.violation(state, actions, &band, scratch);
+        self.step_learning(state, scratch, &mut prediction);
+        let gain = self.gain(prediction.success - state.success, prediction.loss_decrease);
+        prediction.reward = self.reward(&Deeds {
+            gain,
+            latency: prediction.latency,
+            energy: prediction.energy,
+            violation: prediction.violation.relative,
+            trained: scratch.trains.contains(&true),
+        });
+        self.move_on(state, actions, &band, scratch);
+        state.success = prediction.success;
+        prediction
+    }
+
+    /// How the band is dealt out: in a round that aggregates, who owes its copy and is not
+    /// scheduled holds one N-th of it; the scheduled share the rest.
+    pub(super) fn band(&self, state: &TwinState, actions: &[TerminalDecision]) -> Band {
+        let limits = &self.nominal.cost.limits;
+        let aggregates = self.aggregates(state.round);
+        let slice = limits.bandwidth / actions.len() as f64;
+        let (mut asked, mut n_scheduled, mut n_owing) = (0.0, 0, 0);
+        for (n, one) in actions.iter().enumerate() {
+            if one.scheduled {
+                asked += one.bandwidth.0;
+                n_scheduled += 1;
+            } else if aggregates && state.owed[n] > 0 {
+                n_owing += 1;
+            }
+        }
+        let free = (limits.bandwidth - slice * f64::from(n_owing)).0;
+        let scale = if asked > free { free / asked } else { 1.0 };
+        Band { aggregates, slice, scale, asked: Hertz(asked), n_scheduled }
+    }
+
+    /// What a terminal is to do over which link; none if it is not involved.
+    #[inline]
+    pub(super) fn exchange(
+        &self,
+        state: &TwinState,
+        one: &TerminalDecision,
+        band: &Band,
+        n: usize,
+    ) -> Option<Exchange> {
+        let (profile, accounting) = (&self.nominal.cost.profile, &self.nominal.cost.accounting);
+        let (held, owed) = (state.held[n], state.owed[n]);
+        let (job, grant) = if one.scheduled {
+            let deliver = if band.aggregates { one.cut.max(owed) } else { 0 };
+            let job = accounting.training(
+                profile,
+                profile.batch,
+                one.cut,
+                one.compression,
+                held,
+                deliver,
+            );
+            (job, Grant { bandwidth: one.bandwidth * band.scale, power: one.power })
+        } else if band.aggregates && owed > 0 {
+            let grant = Grant { bandwidth: band.slice, power: self.nominal.cost.limits.power };
+            (accounting.delivery(profile, owed), grant)
+        } else {
+            return None;
+        };
+        let fading_power = state.fading(n).mean();
+        let link =
+            Link { gain: Gain(state.gain[n]), fading_power, model: self.nominal.cost.rate_model };
+        Some(Exchange { job, link, grant })
+    }
+
+    #[inline]
+    #[expect(clippy::too_many_arguments)]
+    fn step_terminal(
+        &self,
+        state: &TwinState,
+        actions: &[TerminalDecision],
+        band: &Band,
+        sureness: Sureness,
+        n: usize,
+        scratch: &mut Scratch,
+        prediction: &mut StepPrediction,
+    ) {
+        let one = &actions[n];
+        let Some(exchange) = self.exchange(state, one, band, n) else {
+            (scratch.delays[n], scratch.safe_delays[n]) = (Seconds(0.0), Seconds(0.0));
+            (scratch.energies[n], scratch.trains[n]) = (Joules(0.0), false);
+            return;
+        };
+        let cost = self.network.predict(n, &exchange);
+        let spent = self.network.spent(n, &exchange, &cost);
+        let delay = cost.delay();
+        let safe = match sureness {
+            Sureness::Likely => delay,
+            Sureness::Safe => self.network.safe_delay(n, &exchange, self.z[band.n_scheduled]),
+        };
+        let fits = self.nominal.cost.profile.memory(one.cut) <= state.memory[n];
+        scratch.delays[n] = delay;
+        scratch.safe_delays[n] = safe;
+        scratch.energies[n] = spent.energy_compute + spent.energy_radio;
+        scratch.trains[n] = one.scheduled && fits && delay <= self.nominal.closes;
+        prediction.energy += scratch.energies[n];
+        prediction.duration = prediction.duration.max(delay);
+        if one.scheduled {
+            prediction.latency = prediction.latency.max(delay);
+            let in_time = fits && safe <= self.nominal.cost.limits.deadline;
+            prediction.n_late += usize::from(!in_time);
+        }
+        if scratch.trains[n] {
+            scratch.tally.add(&self.part(state, one, n));
+        }
+    }
+
+    pub(super) fn part(&self, state: &TwinState, one: &TerminalDecision, n: usize) -> Part {
+        Part {
+            terminal: n,
+            group: self.nominal.tasks[n],
+            samples: state.samples[n],
+            compression: one.compression,
+            depth: one.cut as f64 / self.nominal.cost.profile.cuts.len() as f64,
+            push: state.push[n],
+        }
+    }
+
+    fn violation(
+        &self,
+        state: &TwinState,
+        actions: &[TerminalDecision],
+        band: &Band,
+        scratch: &Scratch,
+    ) -> Violation {
+        let scheduled = || actions.iter().enumerate().filter(|(_, one)| one.scheduled);
+        let profile = &self.nominal.cost.profile;
+        Violation::of(
+            &self.nominal.cost.limits,
+            scheduled().map(|(n, _)| scratch.safe_delays[n].min(self.nominal.give_up)),
+            scheduled().map(|(n, one)| (profile.memory(one.cut), state.memory[n])),
+            band.asked,
+        )
+    }
+
+    /// Losses after the round, and the success they promise.
+    fn step_learning(
+        &self,
+        state: &mut TwinState,
+        scratch: &Scratch,
+        prediction: &mut StepPrediction,
+    ) {
+        let share = 1.0 / state.log_loss.len() as f64;
+        for (n, log_loss) in state.log_loss.iter_mut().enumerate() {
+            let after = *log_loss - self.training.predict(&scratch.tally, n);
+            prediction.loss_decrease += share * (log_loss.exp() - after.exp());
+            *log_loss = after;
+            let variance = &mut state.variance[n];
+            *variance = self.training.next_variance(*variance, scratch.trains[n]);
+        }
+        prediction.success = self.cautious_success(&state.log_loss, &state.variance, state.outlook);
+    }
+
+    /// What log-losses will do from a round to the last, by the power law of learning curves.
+    fn outlook(&self, round: u64) -> Outlook {
+        let LearningCurve { earliest, spread } = self.options.curve;
+        let (round, rounds) = (round.max(earliest) as f64, self.nominal.rates.rounds as f64);
+        let fall = self.options.outlook * (rounds / round).ln().max(0.0);
+        Outlook { fall, sd: spread * fall }
+    }
+
+    /// Success at the end over all terminals, the doubt about each loss held against it.
+    fn cautious_success(&self, log_loss: &[f64], variance: &[f64], outlook: Outlook) -> f64 {
+        let caution = self.options.caution;
+        let all = log_loss.iter().zip(variance).enumerate();
+        let one = |(n, (log_loss, variance)): (usize, (&f64, &f64))| {
+            let (start, slope) = self.task.line_ahead(n, outlook);
+            let logit = start - slope * (log_loss + caution * variance.sqrt());
+            1.0 / (1.0 + (-logit).exp())
+        };
+        all.map(one).sum::<f64>() / log_loss.len() as f64
+    }
+
+    /// Copies, fading and the count of rounds.
+    fn move_on(
+        &self,
+        state: &mut TwinState,
+        actions: &[TerminalDecision],
+        band: &Band,
+        scratch: &Scratch,
+    ) {
+        let kept = self.nominal.rho * self.nominal.rho;
+        for (n, one) in actions.iter().enumerate() {
+            if band.aggregates {
+                // After an aggregation nothing held is current.
+                (state.held[n], state.owed[n]) = (0, 0);
+            } else if scratch.trains[n] {
+                state.held[n] = state.held[n].max(one.cut);
+                state.owed[n] = state.owed[n].max(one.cut);
+            }
+            state.known[n] *= kept;
+            state.bandwidth[n] = if one.scheduled { one.bandwidth } else { Hertz(0.0) };
+        }
+        state.fresh = 1.0 - kept * (1.0 - state.fresh);
+        state.lead += 1;
+        state.round += 1;
+    }
+}

@@ -1,0 +1,152 @@
+//! Sixteen futures at once against one at a time.
+
+use rand::RngExt;
+
+use super::fake::{DEFAULT, Fake};
+use super::run;
+use crate::lanes::LANES;
+use crate::round::TerminalDecision;
+use crate::twin::{
+    COMPRESSION_LEVELS, Field, Moves, Sureness, Twin, TwinOptions, TwinState, compression_at,
+};
+use crate::units::{Hertz, Watts};
+use crate::wireless::RateModel;
+
+const STEPS: usize = 12;
+
+/// Moves of one terminal drawn at random, lane by lane, with so much of the band at most.
+fn draw(fake: &mut Fake, most: f32) -> Moves {
+    let mut moves = Moves::ZERO;
+    for lane in 0..LANES {
+        let mut draw = |low: f32, high: f32| low + (high - low) * fake.rng.random::<f32>();
+        moves.scheduled[lane] = if draw(0.0, 1.0) < 0.4 { 1.0 } else { 0.0 };
+        moves.bandwidth[lane] = draw(0.3e6, most);
+        moves.power[lane] = draw(0.02, 0.2);
+        moves.cut[lane] = draw(0.0, 4.99).floor();
+        moves.level[lane] = draw(60.0, COMPRESSION_LEVELS as f32 - 0.01).floor();
+    }
+    moves
+}
+
+fn decision(twin: &Twin, moves: &[Moves], lane: usize) -> Vec<TerminalDecision> {
+    let limits = &twin.nominal().cost.limits;
+    let one = |moves: &Moves| TerminalDecision {
+        scheduled: moves.scheduled[lane] > 0.5,
+        bandwidth: Hertz(f64::from(moves.bandwidth[lane])),
+        power: Watts(f64::from(moves.power[lane])),
+        cut: limits.cuts[moves.cut[lane] as usize],
+        compression: compression_at(limits, moves.level[lane] as usize),
+    };
+    moves.iter().map(one).collect()
+}
+
+fn near(found: f32, wanted: f64, tolerance: f64, what: &str) {
+    let error = (f64::from(found) - wanted).abs();
+    assert!(error < tolerance * (1.0 + wanted.abs()), "{what}: {found} instead of {wanted}");
+}
+
+/// Who is left of a lane once those are out who are late or have too little memory, in the first step to
+/// be sure even if everybody were scheduled.
+fn in_time(
+    twin: &Twin,
+    state: &TwinState,
+    mut actions: Vec<TerminalDecision>,
+) -> Vec<TerminalDecision> {
+    let band = twin.band(state, &actions);
+    let deadline = twin.nominal().cost.limits.deadline;
+    for n in 0..actions.len() {
+        let exchange = twin.exchange(state, &actions[n], &band, n);
+        let Some(exchange) = exchange.filter(|_| actions[n].scheduled) else { continue };
+        let delay = match state.lead {
+            0 => twin.network.safe_delay(n, &exchange, twin.sure_z(actions.len())),
+            _ => twin.network.predict(n, &exchange).delay(),
+        };
+        let fits = twin.nominal().cost.profile.memory(actions[n].cut) <= state.memory[n];
+        actions[n].scheduled = fits && delay <= deadline;
+    }
+    actions
+}
+
+/// Goes the same way in both and compares rewards and states step by step.
+fn compare(mut fake: Fake, options: TwinOptions, drops_late: bool) {
+    let mut twin = fake.twin(options);
+    run(&mut fake, &mut twin, 43);
+    let start = twin.state(&fake.observe());
+    // Who is dropped has its share of the band all the same, and delivers nothing: so up to the next
+    // aggregation, and with a band that is wide enough for everybody.
+    let (n_steps, most) = if drops_late { (6, 1.6e6) } else { (STEPS, 8e6) };
+    let field = Field::new(&twin, &start, n_steps, drops_late);
+    let mut futures = field.start().clone();
+    let mut states: Vec<TwinState> = vec![start; LANES];
+    let mut scratch = twin.scratch();
+    for step in 0..n_steps {
+        let mut moves: Vec<Moves> = (0..12).map(|_| draw(&mut fake, most)).collect();
+        // Some are left out by all candidates, which is a short cut.
+        moves.iter_mut().skip(step % 3).step_by(3).for_each(|one| one.scheduled = [0.0; LANES]);
+        moves.iter_mut().enumerate().for_each(|(n, one)| field.job(&futures, step, n, one));
+        let mut rewards = [0.0; LANES];
+        field.step(&mut futures, step, &moves, &mut rewards);
+        for (lane, state) in states.iter_mut().enumerate() {
+            let mut actions = decision(&twin, &moves, lane);
+            if drops_late {
+                actions = in_time(&twin, state, actions);
+            }
+            let found = twin.step(state, &actions, Sureness::Likely, &mut scratch);
+            // In the first round the field is sure for everybody, the twin for those scheduled, which
+            // shows in the violation of who is late.
+            if step > 0 || drops_late {
+                near(rewards[lane], found.reward.total(), 2e-4, "reward");
+            }
+            near(futures.success[lane], found.success, 1e-5, "success");
+            let trained = scratch.trains.iter().filter(|one| **one).count();
+            assert_eq!(futures.n_trained[lane] as usize, trained);
+            for n in 0..12 {
+                near(futures.log_loss[n][lane], state.log_loss[n], 1e-5, "log-loss");
+                near(futures.variance[n][lane], state.variance[n], 1e-5, "variance");
+                assert_eq!(futures.held[n][lane] as usize, state.held[n]);
+                assert_eq!(futures.owed[n][lane] as usize, state.owed[n]);
+            }
+        }
+    }
+}
+
+#[test]
+fn sixteen_futures_at_once_are_the_sixteen_one_by_one() {
+    for seed in 20..26 {
+        for drops_late in [false, true] {
+            let fake = || Fake::new(12, DEFAULT, seed);
+            compare(fake(), TwinOptions::default(), drops_late);
+            let by_loss = TwinOptions { task_driven: false, ..TwinOptions::default() };
+            compare(fake(), by_loss, drops_late);
+            let mut averaged = fake();
+            averaged.nominal.cost.rate_model = RateModel::Averaged;
+            compare(averaged, TwinOptions::default(), drops_late);
+        }
+    }
+}
+
+#[test]
+fn whoever_is_not_surely_in_time_is_dropped_if_so_asked() {
+    let mut fake = Fake::new(12, DEFAULT, 30);
+    let twin = fake.twin(TwinOptions::default());
+    let start = twin.state(&fake.observe());
+    let field = Field::new(&twin, &start, 1, true);
+    let mut moves: Vec<Moves> = (0..12).map(|_| draw(&mut fake, 8e6)).collect();
+    moves.iter_mut().for_each(|one| (one.scheduled, one.bandwidth) = ([1.0; LANES], [1e6; LANES]));
+    moves.iter_mut().enumerate().for_each(|(n, one)| field.job(field.start(), 0, n, one));
+    let (mut futures, mut rewards) = (field.start().clone(), [0.0; LANES]);
+    field.step(&mut futures, 0, &moves, &mut rewards);
+    let mut scratch = twin.scratch();
+    let mut dropped = 0;
+    for lane in 0..LANES {
+        let actions = decision(&twin, &moves, lane);
+        twin.step(&mut start.clone(), &actions, Sureness::Safe, &mut scratch);
+        for (n, action) in actions.iter().enumerate() {
+            let fits = twin.nominal().cost.profile.memory(action.cut) <= start.memory[n];
+            let sure = fits && scratch.safe_delays[n] <= twin.nominal().cost.limits.deadline;
+            assert_eq!(futures.trained[n][lane] > 0.5, sure, "terminal {n}, lane {lane}");
+            dropped += usize::from(!sure);
+        }
+    }
+    assert!(dropped > 0 && dropped < 12 * LANES, "{dropped}");
+}

@@ -1,0 +1,198 @@
+//! How one cell differs from another of the same family.
+
+use rand::RngExt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rng::Rng;
+use crate::tasks::tabletop::Family;
+
+/// In which frame a cell's robot takes its horizontal motion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frame {
+    /// As the camera sees it: an action points where the observation says.
+    Camera,
+    /// As the robot is mounted: a policy has to turn what it sees by the yaw it is told.
+    Robot,
+}
+
+/// One terminal's cell: its family and everything that stays the same over its episodes.
+///
+/// Lengths are metres, masses kilograms, angles radians, all in the robot's frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// What has to be done.
+    pub family: Family,
+    /// Middle of the part of the table in use.
+    pub centre: [f32; 2],
+    /// Angle by which the cell's camera is turned against the robot.
+    pub yaw: f32,
+    /// Frame of the actions.
+    pub commands: Frame,
+    /// Half an edge of the cube; puck, peg, post and button cap scale with it.
+    pub size: f32,
+    /// Mass of the object (of the drawer's content, of the puck).
+    pub mass: f32,
+    /// Mass added at evaluation which no observation shows; the button carries nothing.
+    pub extra_mass: f32,
+    /// From the marker that the camera tracks to the point where the object is handled.
+    pub grasp_offset: [f32; 3],
+    /// From the usual place of the object to the usual place of the goal.
+    pub goal_offset: [f32; 2],
+    /// Height of the shelf board's top.
+    pub shelf_height: f32,
+    /// Direction in which the drawer opens.
+    pub axis: f32,
+    /// Factor on the drawer's damping and the button's spring.
+    pub resistance: f32,
+    /// Half the width of the square in which the object starts, fresh in each episode.
+    pub spread: f32,
+}
+
+/// Half the width of each parameter's uniform distribution around its middle.
+///
+/// A narrow distribution to pre-train on and a wide one to deploy on are two values of this type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariantRange {
+    /// Around the middle of the table.
+    pub centre: f32,
+    /// Around a camera that looks along the robot's x axis.
+    pub yaw: f32,
+    /// Not drawn: the frame of every cell's actions.
+    pub commands: Frame,
+    /// Around [`VariantRange::SIZE`].
+    pub size: f32,
+    /// Around [`VariantRange::MASS`].
+    pub mass: f32,
+    /// Each horizontal component of the grasp offset, around zero.
+    pub grasp_offset: f32,
+    /// Direction of the goal, around the x axis.
+    pub goal_angle: f32,
+    /// Distance of the goal, around [`VariantRange::GOAL_DISTANCE`].
+    pub goal_distance: f32,
+    /// Around [`VariantRange::SHELF_HEIGHT`].
+    pub shelf_height: f32,
+    /// Direction of the drawer, around the x axis.
+    pub axis: f32,
+    /// Around one.
+    pub resistance: f32,
+    /// Not drawn: the spread of every cell.
+    pub spread: f32,
+}
+
+impl VariantRange {
+    /// Middle of half the object's edge.
+    pub const SIZE: f32 = 0.023;
+    /// Middle of the object's mass.
+    pub const MASS: f32 = 0.175;
+    /// Middle of the distance between object and goal.
+    pub const GOAL_DISTANCE: f32 = 0.21;
+    /// Middle of the shelf's height.
+    pub const SHELF_HEIGHT: f32 = 0.12;
+
+    /// The distribution of the deployed fleet.
+    pub const WIDE: VariantRange = VariantRange {
+        centre: 0.12,
+        yaw: 1.0,
+        commands: Frame::Camera,
+        size: 0.005,
+        mass: 0.125,
+        grasp_offset: 0.04,
+        goal_angle: std::f32::consts::PI,
+        goal_distance: 0.03,
+        shelf_height: 0.03,
+        axis: std::f32::consts::PI,
+        resistance: 0.5,
+        spread: 0.04,
+    };
+
+    /// The same middles with every width, the spread aside, times `share`.
+    pub fn narrowed(&self, share: f32) -> VariantRange {
+        VariantRange {
+            centre: self.centre * share,
+            yaw: self.yaw * share,
+            commands: self.commands,
+            size: self.size * share,
+            mass: self.mass * share,
+            grasp_offset: self.grasp_offset * share,
+            goal_angle: self.goal_angle * share,
+            goal_distance: self.goal_distance * share,
+            shelf_height: self.shelf_height * share,
+            axis: self.axis * share,
+            resistance: self.resistance * share,
+            spread: self.spread,
+        }
+    }
+}
+
+impl Variant {
+    /// Draws a cell of this family.
+    pub fn draw(family: Family, range: &VariantRange, rng: &mut Rng) -> Variant {
+        let mut around = |middle: f32, width: f32| middle + width * rng.random_range(-1.0..=1.0);
+        let centre = [around(0.0, range.centre), around(0.0, range.centre)];
+        let goal_angle = around(0.0, range.goal_angle);
+        let goal_distance = around(VariantRange::GOAL_DISTANCE, range.goal_distance);
+        Variant {
+            family,
+            centre,
+            yaw: around(0.0, range.yaw),
+            commands: range.commands,
+            size: around(VariantRange::SIZE, range.size),
+            mass: around(VariantRange::MASS, range.mass),
+            extra_mass: 0.0,
+            grasp_offset: [
+                around(0.0, range.grasp_offset),
+                around(0.0, range.grasp_offset),
+                around(0.5, 0.5) * range.grasp_offset * 0.5,
+            ],
+            goal_offset: [goal_distance * goal_angle.cos(), goal_distance * goal_angle.sin()],
+            shelf_height: around(VariantRange::SHELF_HEIGHT, range.shelf_height),
+            axis: around(0.0, range.axis),
+            resistance: around(1.0, range.resistance),
+            spread: range.spread,
+        }
+    }
+
+    /// Angle from the robot's frame to the one its actions are in.
+    pub(super) fn command_yaw(&self) -> f32 {
+        match self.commands {
+            Frame::Camera => self.yaw,
+            Frame::Robot => 0.0,
+        }
+    }
+
+    /// The same cell with this much more to carry than anyone was told.
+    pub fn with_extra_mass(mut self, extra_mass: f32) -> Variant {
+        self.extra_mass = extra_mass;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+
+    #[test]
+    fn a_range_narrowed_to_nothing_draws_the_middle() {
+        let point = VariantRange::WIDE.narrowed(0.0);
+        let variant = Variant::draw(Family::Peg, &point, &mut Seed::new(1).rng());
+        assert_eq!(variant.size, VariantRange::SIZE);
+        assert_eq!(variant.goal_offset, [VariantRange::GOAL_DISTANCE, 0.0]);
+        assert_eq!(variant.grasp_offset, [0.0; 3]);
+    }
+
+    #[test]
+    fn the_same_stream_draws_the_same_cell() {
+        let draw = |seed| {
+            Variant::draw(
+                Family::Bin,
+                &VariantRange::WIDE,
+                &mut Seed::new(seed).named("cell").rng(),
+            )
+        };
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3), draw(4));
+    }
+}

@@ -1,0 +1,306 @@
+//! The simulated cell: real tensors over a simulated air, on simulated hardware.
+
+use std::sync::Arc;
+
+use rand::seq::SliceRandom;
+use rand_distr::{Distribution, LogNormal};
+
+use super::presence::Presence;
+use super::radio::{Radio, RoundTiming};
+use crate::message::{Context, LayerWeights};
+use crate::rng::Seed;
+use crate::round::{
+    Cell, CellError, Outcome, RoundOrder, TerminalId, TerminalOutcome, TerminalReport, Tiers,
+};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::split::data::Dataset;
+use crate::split::engine::{self, Copies, Engine, Participant, RoundError};
+use crate::split::model::Weights;
+use crate::split::policy::Policy;
+use crate::split::rule::Rule;
+use crate::split::terminal_state::TerminalState;
+use crate::units::{Joules, Seconds};
+
+/// What a simulated cell is made of. Lists have one entry for each terminal that is ever there;
+/// entry `n` belongs to the terminal with id `n`.
+pub struct CellParts {
+    /// Radio and hardware.
+    pub radio: Radio,
+    /// The two halves of the policy and their exchange, with the terminals of the first round.
+    pub engine: Engine<Policy>,
+    /// Private data.
+    pub data: Vec<Arc<Dataset>>,
+    /// Index of the task of each terminal.
+    pub tasks: Vec<usize>,
+    /// Who is there when.
+    pub presence: Presence,
+    /// Standard deviation of the log-normal measurement error.
+    pub measurement_noise: f64,
+    /// Seed of everything drawn while running.
+    pub seed: Seed,
+}
+
+/// What really happened in a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundTruth {
+    /// The reports that the round was executed with.
+    pub reports: Vec<TerminalReport>,
+    /// Times, energies and bytes.
+    pub timing: RoundTiming,
+}
+
+/// A cell of robots around a base station.
+pub struct SimulatedCell {
+    parts: CellParts,
+    round: u64,
+    last: Option<RoundTruth>,
+}
+
+impl SimulatedCell {
+    /// A cell before its first round.
+    pub fn new(parts: CellParts) -> Self {
+        Self { parts, round: 1, last: None }
+    }
+
+    /// The next round, counted from 1.
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// What really happened in the last round: for the experimenter.
+    pub fn last_round(&self) -> Option<&RoundTruth> {
+        self.last.as_ref()
+    }
+
+    /// True radio and hardware: for the experimenter.
+    pub fn radio(&self) -> &Radio {
+        &self.parts.radio
+    }
+
+    /// The split-learning engine: for the experimenter.
+    pub fn engine(&self) -> &Engine<Policy> {
+        &self.parts.engine
+    }
+
+    /// The terminals that are there, in the order of their ids.
+    pub fn present(&self) -> Vec<TerminalId> {
+        self.parts.engine.ids()
+    }
+
+    /// Index of the task of a terminal.
+    pub fn task(&self, id: TerminalId) -> usize {
+        self.parts.tasks[id.0 as usize]
+    }
+
+    /// Lets terminals leave and join so that those of the present round are there.
+    fn gather(&mut self) -> Result<(), RoundError> {
+        let CellParts { engine, data, presence, .. } = &mut self.parts;
+        if presence.changes.is_empty() {
+            return Ok(());
+        }
+        let wanted = presence.at(self.round);
+        for id in engine.ids() {
+            if !wanted.contains(&id) {
+                engine.leave(id)?;
+            }
+        }
+        for id in wanted {
+            if engine.terminal(id).is_none() {
+                engine.join(id, data[id.0 as usize].clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, id: TerminalId) -> TerminalReport {
+        let CellParts { radio, engine, data, tasks, .. } = &self.parts;
+        let n = id.0 as usize;
+        let member = engine.terminal(id);
+        TerminalReport {
+            id,
+            hardware: radio.nominal[n],
+            memory: radio.memory[n],
+            n_samples: data[n].len(),
+            task: tasks[n],
+            gain: radio.channel.gains()[n],
+            fading_power: radio.channel.fading_power(n, self.round),
+            held_layers: member.map_or(0, TerminalState::held),
+            owed_layers: member.map_or(0, TerminalState::deepest_trained),
+        }
+    }
+
+    fn check(&self, order: &RoundOrder) -> Result<(), CellError> {
+        let round = self.round;
+        if order.round != round {
+            return Err(CellError::Round { found: order.round, expected: round });
+        }
+        let present = self.present();
+        let stranger = order.terminals.iter().find(|id| !present.contains(id));
+        let missing = present.iter().find(|id| !order.terminals.contains(id));
+        match stranger.or(missing) {
+            Some(&terminal) => Err(CellError::UnknownTerminal { round, terminal }),
+            None => Ok(()),
+        }
+    }
+
+    /// Trains the terminals that are in time, then aggregates if the order says so.
+    fn train(
+        &mut self,
+        order: &RoundOrder,
+        timing: &RoundTiming,
+    ) -> Result<Vec<engine::Outcome>, RoundError> {
+        let RoundOrder { plan, rule, round, rates, .. } = order;
+        let layers = |cut: usize| self.parts.radio.cost.layers(*rule, cut);
+        let in_time = plan.training().order.iter().filter(|&&n| timing.in_time[n]);
+        let mut participants: Vec<Participant> = in_time
+            .map(|&n| {
+                let one = &plan.decision().terminals[n];
+                let (terminal, cut) = (order.terminals[n], layers(one.cut));
+                Participant { terminal, cut, q: one.compression }
+            })
+            .collect();
+        if *rule == Rule::Sequential {
+            // In a fixed order the same terminal would have the last step of every round.
+            participants.shuffle(&mut self.parts.seed.named("order").at(*round).rng());
+        }
+        let copies = copies(order, self.parts.radio.cost.profile.cuts.len());
+        let engine = &mut self.parts.engine;
+        engine.settings_mut().server_rate = rates.server;
+        engine.settings_mut().client_rate = rates.terminal;
+        let trained = engine.train(*rule, *round, &participants, copies)?;
+        let arrived = (0..order.terminals.len()).filter(|&n| timing.in_time[n]);
+        let arrived: Vec<TerminalId> = arrived.map(|n| order.terminals[n]).collect();
+        match plan.training().tiers {
+            None if order.aggregates => engine.aggregate(&arrived)?,
+            None => {}
+            Some(tiers) => average(engine, tiers, copies, &arrived)?,
+        }
+        Ok(trained)
+    }
+
+    /// What the base station measures: truth times log-normal noise.
+    fn outcome(
+        &self,
+        order: &RoundOrder,
+        timing: &RoundTiming,
+        trained: &[engine::Outcome],
+    ) -> Outcome {
+        let noise = LogNormal::new(0.0, self.parts.measurement_noise);
+        let noise = noise.expect("checked by the scenario");
+        let closes = self.parts.radio.closes();
+        let measure = |(n, &id): (usize, &TerminalId)| {
+            let seed = self.parts.seed.named("measurement").at(self.round);
+            let mut rng = seed.at(id.0.into()).rng();
+            let (time, energy) = (noise.sample(&mut rng), noise.sample(&mut rng));
+            let cost = &timing.costs[n];
+            let joules = cost.energy_compute + cost.energy_radio;
+            let scheduled = order.plan.decision().terminals[n].scheduled;
+            let own = trained.iter().find(|one| one.terminal == id);
+            // After the round has closed nothing is measured.
+            let unfinished = timing.delays[n] > closes;
+            TerminalOutcome {
+                id,
+                took_part: own.is_some(),
+                late: scheduled && !timing.in_time[n],
+                unfinished,
+                delay: if unfinished { closes } else { timing.delays[n] * time },
+                computation: if scheduled { cost.computation * time } else { Seconds(0.0) },
+                energy: Joules(joules.0 * energy),
+                loss: own.map(|one| one.loss),
+                gradient_norm: own.map(|one| one.client_gradient_norm),
+            }
+        };
+        Outcome {
+            round: self.round,
+            duration: timing.duration,
+            loss: (!trained.is_empty()).then(|| engine::training_loss(trained)),
+            terminals: order.terminals.iter().enumerate().map(measure).collect(),
+            success: None,
+        }
+    }
+}
+
+/// Which layers have copies of their own in a round.
+fn copies(order: &RoundOrder, last: usize) -> Copies {
+    match (order.plan.training().tiers, order.rule) {
+        (Some(tiers), Rule::Tiered { edges }) => {
+            Copies { own: tiers.own.min(last), edge: tiers.edge.min(last), n_edges: edges }
+        }
+        _ => Copies::default(),
+    }
+}
+
+fn average(
+    engine: &mut Engine<Policy>,
+    tiers: Tiers,
+    copies: Copies,
+    arrived: &[TerminalId],
+) -> Result<(), RoundError> {
+    if tiers.average_own {
+        engine.aggregate_front(copies.own, arrived)?;
+    }
+    if tiers.average_edge {
+        engine.aggregate_edges(copies)?;
+    }
+    Ok(())
+}
+
+/// A model as the bytes of a message.
+pub(super) fn model_message(round: u64, model: &Weights) -> Vec<u8> {
+    let context = Context { round, terminal: TerminalId(0), cut: model.n_layers() as u16 };
+    LayerWeights { context, first: 1, layers: model.layers().to_vec() }.to_bytes()
+}
+
+impl Cell for SimulatedCell {
+    fn sense(&mut self) -> Result<Vec<TerminalReport>, CellError> {
+        let round = self.round;
+        let failed = |error: RoundError| CellError::Training { round, reason: error.to_string() };
+        self.gather().map_err(failed)?;
+        Ok(self.present().into_iter().map(|id| self.report(id)).collect())
+    }
+
+    fn execute(&mut self, order: &RoundOrder) -> Result<Outcome, CellError> {
+        self.check(order)?;
+        let reports: Vec<TerminalReport> =
+            order.terminals.iter().map(|&id| self.report(id)).collect();
+        let timing = self.parts.radio.timing(order, &reports);
+        let round = self.round;
+        let failed = |error: RoundError| CellError::Training { round, reason: error.to_string() };
+        let trained = self.train(order, &timing).map_err(failed)?;
+        let outcome = self.outcome(order, &timing, &trained);
+        self.last = Some(RoundTruth { reports, timing });
+        self.round += 1;
+        self.parts.radio.channel.advance();
+        Ok(outcome)
+    }
+
+    fn model(&mut self) -> Result<Vec<u8>, CellError> {
+        Ok(model_message(self.round, &self.parts.engine.virtual_mean()))
+    }
+}
+
+/// No run is longer; a checkpoint that says so is forged.
+const MOST_ROUNDS: u64 = 1 << 32;
+
+impl Persist for SimulatedCell {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.parts.engine.save(snapshot);
+        self.parts.radio.channel.save(snapshot);
+        snapshot.put_u64("cell/round", vec![self.round]);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let round = snapshot.u64_up_to("cell/round", 1, MOST_ROUNDS)?[0];
+        if round == 0 {
+            return Err(SnapshotError::value("cell/round", round, "at least 1"));
+        }
+        // Terminals come and go at the start of a round: the snapshot was taken before that.
+        self.round = (round - 1).max(1);
+        let joined = |error: RoundError| SnapshotError::value("cell/round", round, error);
+        self.gather().map_err(joined)?;
+        self.round = round;
+        self.parts.engine.restore(snapshot)?;
+        self.last = None;
+        self.parts.radio.channel.restore(round, snapshot)
+    }
+}

@@ -1,0 +1,58 @@
+//! The evaluator of a simulated cell: robots in physics run calibration episodes.
+
+use std::sync::Arc;
+
+use super::Fleet;
+use crate::message::LayerWeights;
+use crate::round::{CellError, Evaluator, TerminalId, TerminalSuccess};
+use crate::split::model::{SplitModel, Weights};
+use crate::split::policy::Policy;
+use crate::tasks::EpisodeSet;
+
+/// Runs calibration episodes on the robots of a fleet.
+pub struct RobotEvaluator {
+    fleet: Arc<Fleet>,
+    policy: Arc<Policy>,
+}
+
+impl RobotEvaluator {
+    /// An evaluator of this policy on these robots.
+    pub fn new(fleet: Arc<Fleet>, policy: Arc<Policy>) -> Self {
+        Self { fleet, policy }
+    }
+}
+
+/// The weights in a message of all layers of a policy.
+pub(super) fn read_model(policy: &Policy, message: &[u8]) -> Result<Weights, CellError> {
+    let sizes: Vec<usize> =
+        (1..=policy.n_layers()).map(|layer| policy.n_parameters(layer)).collect();
+    let unread = |reason: String| CellError::Model(reason);
+    let message =
+        LayerWeights::from_bytes(message, &sizes).map_err(|error| unread(error.to_string()))?;
+    if message.layers.len() != sizes.len() {
+        let found = message.layers.len();
+        return Err(unread(format!("{found} layers, expected {}", sizes.len())));
+    }
+    Ok(Weights::new(message.layers))
+}
+
+impl Evaluator for RobotEvaluator {
+    fn is_due(&self, round: u64) -> bool {
+        round.is_multiple_of(self.fleet.schedule.calibrate_every)
+    }
+
+    /// Every calibration has episodes of its own.
+    fn evaluate(
+        &mut self,
+        round: u64,
+        terminals: &[TerminalId],
+        model: &[u8],
+    ) -> Result<Vec<TerminalSuccess>, CellError> {
+        let weights = read_model(&self.policy, model)?;
+        let schedule = &self.fleet.schedule;
+        let episodes = schedule.calibration_episodes;
+        let first = round / schedule.calibrate_every * episodes as u64;
+        let set = EpisodeSet::Calibration;
+        Ok(self.fleet.measure(set, first, episodes, terminals, &weights, &self.policy))
+    }
+}

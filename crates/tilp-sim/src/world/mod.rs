@@ -1,0 +1,23 @@
+//! The simulated cell and who stands around it: true channel, true hardware, real tensors, real
+//! robots.
+//!
+//! [`SimulatedCell`] is the physical side, [`RobotEvaluator`] runs calibration episodes,
+//! [`Laboratory`] is the experimenter: it alone shows the hidden truth.
+
+mod cell;
+mod channel;
+mod evaluator;
+mod fleet;
+mod laboratory;
+mod presence;
+mod radio;
+mod truth;
+
+pub use cell::{CellParts, RoundTruth, SimulatedCell};
+pub use channel::Channel;
+pub use evaluator::RobotEvaluator;
+pub use fleet::{Fleet, Schedule};
+pub use laboratory::Laboratory;
+pub use presence::{Change, Presence};
+pub use radio::{Late, Radio, RoundTiming};
+pub use truth::draw_truth;

@@ -1,0 +1,117 @@
+//! The true radio and hardware: which terminals are in time, and what it costs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Channel;
+use crate::cost::{Cost, CostModel, Hardware, Job, RoundCosts, RoundInputs};
+use crate::round::{RoundOrder, TerminalReport};
+use crate::units::{Bytes, Hertz, Seconds};
+use crate::wireless::round_delay;
+
+/// What happens to a terminal that misses the deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// The round closes at the deadline; the terminal contributes nothing.
+    Drop,
+    /// The round waits for everybody.
+    Wait,
+}
+
+/// The true radio and hardware of a cell. Lists have one entry for each terminal that is ever
+/// there, by id.
+pub struct Radio {
+    /// Limits, sizes, billing and the rate formula.
+    pub cost: CostModel,
+    /// Where channels come from.
+    pub channel: Channel,
+    /// Hardware by data sheet.
+    pub nominal: Vec<Hardware>,
+    /// True hardware.
+    pub truth: Vec<Hardware>,
+    /// Memory budgets.
+    pub memory: Vec<Bytes>,
+    /// What happens to late terminals.
+    pub late: Late,
+    /// No latency counts above this.
+    pub give_up: Seconds,
+}
+
+/// How a round went in time, energy and bytes; one entry per terminal of the order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundTiming {
+    /// Scheduled, or with a pending upload in a round that aggregates.
+    pub involved: Vec<bool>,
+    /// Its decision fits its memory.
+    pub fits: Vec<bool>,
+    /// Involved, fits its memory, and finished before the round closed.
+    pub in_time: Vec<bool>,
+    /// The part of its job on the air that each got done.
+    pub jobs: Vec<Job>,
+    /// Bandwidth each really had.
+    pub bandwidths: Vec<Hertz>,
+    /// Uncut delay.
+    pub delays: Vec<Seconds>,
+    /// What was really spent, cut at the deadline if the round closes there.
+    pub costs: Vec<Cost>,
+    /// Slowest scheduled terminal, at most the give-up time.
+    pub latency: Seconds,
+    /// By how much the clock advances.
+    pub duration: Seconds,
+}
+
+impl Radio {
+    /// Executes an order on the true channel and hardware.
+    ///
+    /// The round waits until the deadline for pending uploads. One that does not arrive is lost:
+    /// that costs learning, but it is no violation, since that terminal was not scheduled.
+    pub fn timing(&self, order: &RoundOrder, reports: &[TerminalReport]) -> RoundTiming {
+        let RoundOrder { plan, rule, aggregates, .. } = order;
+        let hardware: Vec<Hardware> =
+            reports.iter().map(|report| self.truth[report.id.0 as usize]).collect();
+        let (rule, aggregates, closes) = (*rule, *aggregates, self.closes());
+        let round = RoundInputs { reports, hardware: &hardware, aggregates, rule, closes };
+        let whole = self.cost.round_costs(plan, &round);
+        let RoundCosts { involved, grants, jobs, costs: full, starts, delays } = whole;
+        let all = 0..reports.len();
+        let fits = |n: usize| {
+            let one = &plan.decision().terminals[n];
+            !one.scheduled || self.cost.memory(rule, one.cut) <= reports[n].memory
+        };
+        let fits: Vec<bool> = all.clone().map(fits).collect();
+        let in_time: Vec<bool> =
+            all.clone().map(|n| involved[n] && fits[n] && delays[n] <= closes).collect();
+        let left = |n: usize| (closes - starts[n]).max(Seconds(0.0));
+        let costs: Vec<Cost> =
+            all.clone().map(|n| full[n].until(left(n), grants[n].power)).collect();
+        let jobs = all.map(|n| jobs[n].part(on_air_share(&full[n], &costs[n]))).collect();
+        let scheduled = plan.decision().scheduled().map(|n| delays[n]);
+        RoundTiming {
+            latency: round_delay(scheduled).min(self.give_up),
+            duration: round_delay(delays.iter().copied()).min(closes),
+            bandwidths: grants.iter().map(|grant| grant.bandwidth).collect(),
+            involved,
+            fits,
+            in_time,
+            jobs,
+            delays,
+            costs,
+        }
+    }
+
+    /// When a round ends for terminals that have not finished.
+    pub fn closes(&self) -> Seconds {
+        match self.late {
+            Late::Drop => self.cost.limits.deadline,
+            // Under Rayleigh fading a wait has no mean, so it ends at the give-up time.
+            Late::Wait => self.give_up,
+        }
+    }
+}
+
+/// Share of its time on the air that a terminal had before it was cut off.
+fn on_air_share(full: &Cost, spent: &Cost) -> f64 {
+    let wanted = full.sending + full.receiving;
+    if wanted.0 > 0.0 { (spent.sending + spent.receiving).0 / wanted.0 } else { 1.0 }
+}
