@@ -29,8 +29,8 @@ use crate::wireless::{
     Fading, Recording, RecordingError, Surroundings, correlation, draw_places, large_scale_gains,
 };
 use crate::world::{
-    CellParts, Change, Channel, Laboratory, Late, Presence, Radio, RobotEvaluator, SimulatedCell,
-    draw_truth,
+    CellParts, Change, Channel, Halves, Laboratory, Late, Presence, Radio, RobotEvaluator, Robots,
+    SimulatedCell, draw_truth,
 };
 
 /// The policies that come with the program.
@@ -39,16 +39,17 @@ const BASES: [(&str, &[u8]); 2] = [
     ("builtin:libero-object", include_bytes!("base-libero-object.safetensors")),
 ];
 
-/// The parts of a run: one for each role.
-pub struct Parts {
+/// The parts of a run: one for each role. What learns, who examines and who evaluates belong
+/// together.
+pub struct Parts<L = Halves, X = Robots, V = RobotEvaluator> {
     /// The physical side.
-    pub cell: SimulatedCell,
+    pub cell: SimulatedCell<L>,
     /// The base station with its method.
     pub station: Station,
     /// Runs calibration episodes.
-    pub evaluator: RobotEvaluator,
+    pub evaluator: V,
     /// Knows the hidden truth and keeps the books.
-    pub laboratory: Laboratory,
+    pub laboratory: Laboratory<X>,
     /// What a result may depend on outside the program: names and versions or hashes.
     pub environment: BTreeMap<String, String>,
 }
@@ -101,10 +102,10 @@ pub fn assemble_with_clock(
         variant: method.published,
     });
     let presence = presence(raw);
+    let engine = engine(raw, policy.clone(), &base, &data, &presence, seed.named("engine"));
     let cell = SimulatedCell::new(CellParts {
         radio,
-        engine: engine(raw, policy.clone(), &base, &data, &presence, seed.named("engine")),
-        data,
+        learner: Halves { engine, data },
         tasks: roster.tasks(),
         presence,
         measurement_noise: raw.hardware.measurement_noise,

@@ -1,0 +1,122 @@
+//! The learning side of a simulated cell.
+
+use std::sync::Arc;
+
+use super::cell::model_message;
+use crate::round::TerminalId;
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::split::data::Dataset;
+use crate::split::engine::{Copies, Engine, Outcome, Participant, RoundError};
+use crate::split::policy::Policy;
+use crate::split::rates::Rates;
+use crate::split::rule::Rule;
+use crate::split::terminal_state::TerminalState;
+
+/// What learns in a simulated cell: the halves of a policy, or a law of learning. Radio, hardware
+/// and billing are the cell's and do not depend on it.
+pub trait Learner: Persist {
+    /// The terminals that are there, in the order of their ids.
+    fn ids(&self) -> Vec<TerminalId>;
+    /// Adds a terminal. It holds nothing.
+    fn join(&mut self, id: TerminalId) -> Result<(), RoundError>;
+    /// Removes a terminal. Its copies are lost.
+    fn leave(&mut self, id: TerminalId) -> Result<(), RoundError>;
+    /// Samples in the private data set of a terminal.
+    fn n_samples(&self, id: TerminalId) -> usize;
+    /// Front layers that a terminal holds in their current version.
+    fn held_layers(&self, id: TerminalId) -> usize;
+    /// Front layers that a terminal has trained since the last aggregation.
+    fn owed_layers(&self, id: TerminalId) -> usize;
+    /// One round. Where terminals train one after another, they do so in the order of
+    /// `participants`.
+    fn train(
+        &mut self,
+        rule: Rule,
+        round: u64,
+        rates: Rates,
+        participants: &[Participant],
+        copies: Copies,
+    ) -> Result<Vec<Outcome>, RoundError>;
+    /// Averages the copies of all layers. Copies of terminals that are not in `arrived` are lost.
+    fn aggregate(&mut self, arrived: &[TerminalId]) -> Result<(), RoundError>;
+    /// The same for the layers up to `last` and all that any terminal has trained.
+    fn aggregate_front(&mut self, last: usize, arrived: &[TerminalId]) -> Result<(), RoundError>;
+    /// Averages the copies of the edge servers.
+    fn aggregate_edges(&mut self, copies: Copies) -> Result<(), RoundError>;
+    /// The model that an aggregation of all copies would give, as the bytes of a
+    /// [`LayerWeights`](crate::message::LayerWeights) message. Nothing changes by it.
+    fn model(&self, round: u64) -> Vec<u8>;
+}
+
+/// The halves of a policy that exchange messages, and the data of the terminals by id.
+pub struct Halves {
+    /// The two halves.
+    pub engine: Engine<Policy>,
+    /// Private data, one entry for each terminal that is ever there.
+    pub data: Vec<Arc<Dataset>>,
+}
+
+impl Learner for Halves {
+    fn ids(&self) -> Vec<TerminalId> {
+        self.engine.ids()
+    }
+
+    fn join(&mut self, id: TerminalId) -> Result<(), RoundError> {
+        self.engine.join(id, self.data[id.0 as usize].clone())
+    }
+
+    fn leave(&mut self, id: TerminalId) -> Result<(), RoundError> {
+        self.engine.leave(id).map(drop)
+    }
+
+    fn n_samples(&self, id: TerminalId) -> usize {
+        self.data[id.0 as usize].len()
+    }
+
+    fn held_layers(&self, id: TerminalId) -> usize {
+        self.engine.terminal(id).map_or(0, TerminalState::held)
+    }
+
+    fn owed_layers(&self, id: TerminalId) -> usize {
+        self.engine.terminal(id).map_or(0, TerminalState::deepest_trained)
+    }
+
+    fn train(
+        &mut self,
+        rule: Rule,
+        round: u64,
+        rates: Rates,
+        participants: &[Participant],
+        copies: Copies,
+    ) -> Result<Vec<Outcome>, RoundError> {
+        self.engine.settings_mut().server_rate = rates.server;
+        self.engine.settings_mut().client_rate = rates.terminal;
+        self.engine.train(rule, round, participants, copies)
+    }
+
+    fn aggregate(&mut self, arrived: &[TerminalId]) -> Result<(), RoundError> {
+        self.engine.aggregate(arrived)
+    }
+
+    fn aggregate_front(&mut self, last: usize, arrived: &[TerminalId]) -> Result<(), RoundError> {
+        self.engine.aggregate_front(last, arrived)
+    }
+
+    fn aggregate_edges(&mut self, copies: Copies) -> Result<(), RoundError> {
+        self.engine.aggregate_edges(copies)
+    }
+
+    fn model(&self, round: u64) -> Vec<u8> {
+        model_message(round, &self.engine.virtual_mean())
+    }
+}
+
+impl Persist for Halves {
+    fn save(&self, snapshot: &mut Snapshot) {
+        self.engine.save(snapshot);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.engine.restore(snapshot)
+    }
+}
