@@ -97,18 +97,7 @@ impl<L: Learner> SimulatedCell<L> {
     /// Lets terminals leave and join so that those of the present round are there.
     fn gather(&mut self) -> Result<(), RoundError> {
         let CellParts { learner, presence, .. } = &mut self.parts;
-        if presence.changes.is_empty() {
-            return Ok(());
-        }
-        let wanted = presence.at(self.round);
-        let present = learner.ids();
-        for id in present.iter().filter(|id| !wanted.contains(id)) {
-            learner.leave(*id)?;
-        }
-        for id in wanted.into_iter().filter(|id| !present.contains(id)) {
-            learner.join(id)?;
-        }
-        Ok(())
+        learner.gather(&presence.at(self.round), self.round)
     }
 
     fn report(&self, id: TerminalId) -> TerminalReport {
@@ -118,7 +107,7 @@ impl<L: Learner> SimulatedCell<L> {
             id,
             hardware: radio.nominal[n],
             memory: radio.memory[n],
-            n_samples: learner.n_samples(id),
+            n_samples: learner.n_samples(id, self.round),
             task: tasks[n],
             gain: radio.channel.gains()[n],
             fading_power: radio.channel.fading_power(n, self.round),

@@ -24,9 +24,11 @@ pub trait Examiner<L> {
     fn tasks(&self) -> &'static [&'static str];
     /// When success is measured, and on how many episodes.
     fn schedule(&self) -> &Schedule;
-    /// Success of a model on episodes `first` and following of a set.
+    /// Success of a model on episodes `first` and following of a set, as the terminals are in a
+    /// round; round 0 is before the first.
     fn success(
         &self,
+        round: u64,
         set: EpisodeSet,
         first: u64,
         per_terminal: usize,
@@ -63,6 +65,7 @@ impl Examiner<Halves> for Robots {
 
     fn success(
         &self,
+        _round: u64,
         set: EpisodeSet,
         first: u64,
         per_terminal: usize,
@@ -171,7 +174,9 @@ impl<X> Laboratory<X> {
     where
         X: Examiner<L>,
     {
-        self.examiner.success(set, 0, episodes, &cell.present(), &cell.model()?)
+        // The cell counts the next round; robots are as they were in the last one.
+        let done = cell.round() - 1;
+        self.examiner.success(done, set, 0, episodes, &cell.present(), &cell.model()?)
     }
 
     fn deployed_losses<L: Learner>(
@@ -221,7 +226,8 @@ impl<X> Laboratory<X> {
             return Ok(None);
         }
         let first = done / every * episodes as u64;
-        let counts = self.examiner.success(EpisodeSet::Truth, first, episodes, terminals, model)?;
+        let set = EpisodeSet::Truth;
+        let counts = self.examiner.success(round, set, first, episodes, terminals, model)?;
         Ok(Some(counts.into_iter().map(|one| one.count).collect()))
     }
 }

@@ -1,5 +1,6 @@
 //! The learning side of a simulated cell.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cell::model_message;
@@ -17,12 +18,11 @@ use crate::split::terminal_state::TerminalState;
 pub trait Learner: Persist {
     /// The terminals that are there, in the order of their ids.
     fn ids(&self) -> Vec<TerminalId>;
-    /// Adds a terminal. It holds nothing.
-    fn join(&mut self, id: TerminalId) -> Result<(), RoundError>;
-    /// Removes a terminal. Its copies are lost.
-    fn leave(&mut self, id: TerminalId) -> Result<(), RoundError>;
-    /// Samples in the private data set of a terminal.
-    fn n_samples(&self, id: TerminalId) -> usize;
+    /// Lets terminals leave and join so that these are there in a round. The copies of one that
+    /// leaves are lost; one that joins holds nothing.
+    fn gather(&mut self, wanted: &BTreeSet<TerminalId>, round: u64) -> Result<(), RoundError>;
+    /// Samples in the private data set of a terminal in a round.
+    fn n_samples(&self, id: TerminalId, round: u64) -> usize;
     /// Front layers that a terminal holds in their current version.
     fn held_layers(&self, id: TerminalId) -> usize;
     /// Front layers that a terminal has trained since the last aggregation.
@@ -61,15 +61,22 @@ impl Learner for Halves {
         self.engine.ids()
     }
 
-    fn join(&mut self, id: TerminalId) -> Result<(), RoundError> {
-        self.engine.join(id, self.data[id.0 as usize].clone())
+    fn gather(&mut self, wanted: &BTreeSet<TerminalId>, _round: u64) -> Result<(), RoundError> {
+        let Self { engine, data } = self;
+        for id in engine.ids() {
+            if !wanted.contains(&id) {
+                engine.leave(id)?;
+            }
+        }
+        for id in wanted {
+            if engine.terminal(*id).is_none() {
+                engine.join(*id, data[id.0 as usize].clone())?;
+            }
+        }
+        Ok(())
     }
 
-    fn leave(&mut self, id: TerminalId) -> Result<(), RoundError> {
-        self.engine.leave(id).map(drop)
-    }
-
-    fn n_samples(&self, id: TerminalId) -> usize {
+    fn n_samples(&self, id: TerminalId, _round: u64) -> usize {
         self.data[id.0 as usize].len()
     }
 
