@@ -98,9 +98,7 @@ impl Law {
         let start_loss = each("start_loss", &|seed, _| log_uniform(seed, ranges.start_loss));
         let floor = of_task("floor_share", ranges.floor_share, uniform);
         let base = of_task("base_success", ranges.base_success, uniform);
-        let deviation = each("terminal", &|seed, _| {
-            ranges.terminal_sd * normal(seed)
-        });
+        let deviation = each("terminal", &|seed, _| ranges.terminal_sd * normal(seed));
         Self {
             floor: floor.iter().zip(&start_loss).map(|(share, loss)| share * loss).collect(),
             start_loss,
@@ -168,7 +166,8 @@ impl Law {
     /// Effective samples behind the loss of each terminal, from the samples of each terminal that
     /// were used. Own samples count in full, others less.
     pub fn effective(&self, used: &[f64]) -> Vec<f64> {
-        let distinct: Vec<f64> = used.iter().enumerate().map(|(n, u)| self.distinct(n, *u)).collect();
+        let distinct: Vec<f64> =
+            used.iter().enumerate().map(|(n, u)| self.distinct(n, *u)).collect();
         let n_tasks = self.members.tasks.iter().max().map_or(0, |task| task + 1);
         let mut of_task = vec![0.0; n_tasks];
         for (task, samples) in self.members.tasks.iter().zip(&distinct) {
@@ -351,7 +350,8 @@ mod tests {
             ..PLAIN
         };
         let draw = |seed: u64| {
-            let members = Members { tasks: (0..60).map(|n| n % 6).collect(), n_samples: vec![9; 60] };
+            let members =
+                Members { tasks: (0..60).map(|n| n % 6).collect(), n_samples: vec![9; 60] };
             Law::draw(&ranges, members, Compressor::Quantize, Seed::new(seed))
         };
         let law = draw(3);
@@ -362,9 +362,16 @@ mod tests {
             assert!((0.02..=0.2).contains(&(law.floor[n] / law.start_loss[n])));
             let base = law.success(n, law.start_loss[n]);
             assert!((0.2 - 1e-9..=0.5 + 1e-9).contains(&base));
-            assert_eq!(law.slope[n], law.slope[n % 6], "a task's parameter is the same for all its terminals");
+            assert_eq!(
+                law.slope[n],
+                law.slope[n % 6],
+                "a task's parameter is the same for all its terminals"
+            );
         }
         assert!((0.4..=0.9).contains(&law.power));
-        assert!(law.start_loss.iter().any(|loss| *loss < 0.08) && law.start_loss.iter().any(|loss| *loss > 0.13));
+        assert!(
+            law.start_loss.iter().any(|loss| *loss < 0.08)
+                && law.start_loss.iter().any(|loss| *loss > 0.13)
+        );
     }
 }

@@ -67,13 +67,7 @@ impl LawLearner {
     }
 
     /// What a participant reports. Sizes of messages are the cost model's; nothing is sent here.
-    fn outcome(
-        &self,
-        round: u64,
-        one: &Participant,
-        local: Local,
-        effective: &[f64],
-    ) -> Outcome {
+    fn outcome(&self, round: u64, one: &Participant, local: Local, effective: &[f64]) -> Outcome {
         let n = one.terminal.0 as usize;
         let loss = self.law.loss(n, effective[n]);
         let seed = self.seed.named("minibatch").at(round).at(n as u64);

@@ -81,9 +81,8 @@ fn members(
     let held = snapshot.u64_up_to("law/held", n_members, n_layers as u64)?;
     let samples = counts(snapshot, "law/own/samples", n_members * n_layers)?;
     let steps = counts(snapshot, "law/own/steps", n_members * n_layers)?;
-    let copies: Vec<OwnCopy> = (samples.iter().zip(steps))
-        .map(|(&samples, &steps)| OwnCopy { samples, steps })
-        .collect();
+    let copies: Vec<OwnCopy> =
+        (samples.iter().zip(steps)).map(|(&samples, &steps)| OwnCopy { samples, steps }).collect();
     let own = ids.iter().zip(held).zip(copies.chunks(n_layers));
     let holdings = own.map(|((id, held), layers)| {
         let holdings = Holdings { held: *held as usize, layers: layers.to_vec() };

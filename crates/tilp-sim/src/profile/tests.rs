@@ -292,7 +292,11 @@ fn minibatches_scatter_with_round_and_terminal_and_repeat_with_the_seed() {
 }
 
 /// Random rounds of every rule, with aggregations of every kind and lost copies.
-fn random_rounds(seed: u64, n_rounds: u64, mut each: impl FnMut(u64, Rule, &[Participant], Copies)) {
+fn random_rounds(
+    seed: u64,
+    n_rounds: u64,
+    mut each: impl FnMut(u64, Rule, &[Participant], Copies),
+) {
     for round in 1..=n_rounds {
         let mut rng = Seed::new(seed).named("rounds").at(round).rng();
         let rule = RULES[rng.random_range(0..RULES.len())];

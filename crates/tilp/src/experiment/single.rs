@@ -13,7 +13,7 @@ use crate::round::{
     Cell, CellError, Evaluator, Observation, RoundOrder, SuccessCount, TerminalSuccess,
 };
 use crate::run::{LoopError, Observer, RoundRecord, Stop, run};
-use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
+use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, World, assemble_world};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::station::Station;
 use crate::tasks::tabletop::Engine;
@@ -125,8 +125,12 @@ impl RunSpec {
                 fields.insert("environment".into(), json!(environment));
             }
         }
+        let note = self.scenario.note();
+        if let Some(note) = note {
+            manifest["note"] = json!(note);
+        }
         // A library that is found when the program starts is a part that no build can know.
-        let engine = Engine::from_name(self.scenario.engine());
+        let engine = Engine::from_name(self.scenario.engine()).filter(|_| note.is_none());
         if let Some((engine, version)) = engine.and_then(|one| Some((one, one.version()?))) {
             manifest["engine"] = json!(engine.name());
             manifest["parts"][engine.name()] = json!(version);
@@ -147,8 +151,10 @@ pub fn run_single(
     let checkpoint = if resume { Some(folder.read_checkpoint(&spec.identity())?) } else { None };
     let progress = |done, total| watcher.demonstrations(done, total);
     let (scenario, clock) = (&spec.scenario, watcher.time().clock());
-    let parts = assemble_with_clock(scenario, spec.method, spec.seed, clock, cache, &progress)?;
-    conduct(spec, folder, checkpoint, parts, start, watcher)
+    match assemble_world(scenario, spec.method, spec.seed, clock, cache, &progress)? {
+        World::Robots(parts) => conduct(spec, folder, checkpoint, *parts, start, watcher),
+        World::Profile(parts) => conduct(spec, folder, checkpoint, *parts, start, watcher),
+    }
 }
 
 /// Runs with these parts, whatever learns in the cell.
@@ -180,7 +186,7 @@ fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
         return Ok(Ended::Interrupted(keeper.last_round()));
     }
     let trained = watcher.time().seconds();
-    let evaluation = evaluation(&laboratory, &mut cell, base)?;
+    let evaluation = evaluation(&laboratory, &mut cell, base, spec.scenario.note())?;
     let timing = json!({
         "set_up_s": set_up - start,
         "rounds_s": trained - set_up,
@@ -197,12 +203,14 @@ fn evaluation<L: Learner, X: Examiner<L>>(
     laboratory: &Laboratory<X>,
     cell: &mut SimulatedCell<L>,
     base: Vec<TerminalSuccess>,
+    note: Option<&str>,
 ) -> Result<Evaluation, CellError> {
     let counts = base.into_iter().map(|one| one.count);
     let tasks = laboratory.examiner().tasks();
     Ok(Evaluation {
         base: Some(counts.fold(SuccessCount::default(), SuccessCount::plus)),
         terminals: laboratory.final_success(cell)?,
+        note: note.map(str::to_owned),
         task_names: tasks.iter().map(|&name| name.to_owned()).collect(),
     })
 }

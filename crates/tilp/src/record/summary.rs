@@ -20,6 +20,8 @@ pub struct Evaluation {
     pub terminals: Vec<TerminalSuccess>,
     /// Names of the tasks, in the order of their indices.
     pub task_names: Vec<String>,
+    /// What kind of scenario it was, where that needs saying.
+    pub note: Option<String>,
 }
 
 /// A value for each success threshold; none where it was not reached.
@@ -45,6 +47,10 @@ impl<T> AtThresholds<T> {
 /// The metrics of one run. A mean over nothing, or a rate without an episode, is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// What kind of scenario it was, where that needs saying: a profile scenario has neither robots
+    /// nor tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Rounds executed.
     pub rounds: u64,
     /// Success on final episodes of all terminals.
@@ -110,6 +116,7 @@ impl Summary {
         let by_task = success_by_task(evaluation);
         let no_violation = rounds.iter().map(|row| f64::from(u8::from(row.violation == 0.0)));
         Self {
+            note: evaluation.note.clone(),
             rounds: rounds.len() as u64,
             success_final: success_rate(counts()),
             success_final_interval: wilson_95(all),

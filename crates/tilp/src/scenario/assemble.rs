@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::cache::Cache;
 use super::planner::tilp;
+use super::profile::{self, ProfileParts};
 use super::raw;
 use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
@@ -54,7 +55,7 @@ pub struct Parts<L = Halves, X = Robots, V = RobotEvaluator> {
     pub environment: BTreeMap<String, String>,
 }
 
-/// Puts a run together. `progress` hears how many terminals' demonstrations are made.
+/// Puts a run with robots together. `progress` hears how many terminals' demonstrations are made.
 pub fn assemble(
     scenario: &Scenario,
     method: Method,
@@ -62,11 +63,36 @@ pub fn assemble(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
-    assemble_with_clock(scenario, method, seed, None, cache, progress)
+    robots(scenario, method, seed, None, cache, progress)
 }
 
-/// The same with a clock for methods that plan within a budget. Nobody gets it without one.
-pub fn assemble_with_clock(
+/// A run put together, by what learns in it.
+pub enum World {
+    /// A policy that moves robots.
+    Robots(Box<Parts>),
+    /// A law of learning.
+    Profile(Box<ProfileParts>),
+}
+
+/// Puts a run together, whatever learns in it. A method gets the clock only if it plans within a
+/// budget.
+pub fn assemble_world(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    clock: Option<Clock>,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<World, ScenarioError> {
+    if let Some(profile) = &scenario.raw.profile {
+        let parts = profile::assemble(scenario, profile, method, seed, clock)?;
+        return Ok(World::Profile(Box::new(parts)));
+    }
+    let parts = robots(scenario, method, seed, clock, cache, progress)?;
+    Ok(World::Robots(Box::new(parts)))
+}
+
+fn robots(
     scenario: &Scenario,
     method: Method,
     seed: u64,
@@ -74,33 +100,13 @@ pub fn assemble_with_clock(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
-    let raw = &scenario.raw;
-    let schedule = TrainingSchedule {
-        rule: method.training(scenario)?,
-        aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
-        rates: rates(raw, method),
-    };
-    let seed = Seed::new(seed);
+    let (raw, seed) = (&scenario.raw, Seed::new(seed));
     let (policy, base) = policy(scenario)?;
     let policy = Arc::new(policy);
-    let cost = cost_model(raw, &policy);
-    let radio = radio(scenario, &cost, seed)?;
     let roster = Roster::draw(scenario, seed.named("fleet"))?;
+    let (station, radio) = station_and_radio(scenario, method, seed, roster.tasks(), clock)?;
     let data = data_sets(scenario, &roster, seed, cache, progress)?;
     let fleet = Arc::new(roster.fleet(raw, seed.named("episodes"))?);
-    let method = (method.build)(MethodInputs {
-        problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
-        nominal: known(raw, &cost, &radio.nominal, &schedule, roster.tasks()),
-        knobs: raw.methods.reference,
-        tilp: tilp(raw),
-        oracle: raw.methods.oracle.options(),
-        clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
-        baselines: raw.methods.baselines.clone(),
-        rounds: raw.rounds,
-        terminal_rate: f64::from(schedule.rates.start.terminal),
-        seed: seed.named("allocator"),
-        variant: method.published,
-    });
     let presence = presence(raw);
     let engine = engine(raw, policy.clone(), &base, &data, &presence, seed.named("engine"));
     let cell = SimulatedCell::new(CellParts {
@@ -113,21 +119,64 @@ pub fn assemble_with_clock(
     });
     Ok(Parts {
         cell,
-        station: Station::new(method, cost.limits, schedule, suite(raw).tasks.len()),
+        station,
         evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
         laboratory: Laboratory::new(fleet, policy, seed.named("world")),
         environment: roster.environment(),
     })
 }
 
+/// The base station with its method, and the true radio and hardware: the same whatever learns.
+pub(super) fn station_and_radio(
+    scenario: &Scenario,
+    method: Method,
+    seed: Seed,
+    tasks: Vec<usize>,
+    clock: Option<Clock>,
+) -> Result<(Station, Radio), ScenarioError> {
+    let raw = &scenario.raw;
+    let schedule = TrainingSchedule {
+        rule: method.training(scenario)?,
+        aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
+        rates: rates(raw, method),
+    };
+    let cost = cost_model(scenario)?;
+    let radio = radio(scenario, &cost, seed)?;
+    let method = (method.build)(MethodInputs {
+        problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
+        nominal: known(raw, &cost, &radio.nominal, &schedule, tasks),
+        knobs: raw.methods.reference,
+        tilp: tilp(raw),
+        oracle: raw.methods.oracle.options(),
+        clock: clock.filter(|_| raw.methods.tilp.plan_budget_ms.is_finite()),
+        baselines: raw.methods.baselines.clone(),
+        rounds: raw.rounds,
+        terminal_rate: f64::from(schedule.rates.start.terminal),
+        seed: seed.named("allocator"),
+        variant: method.published,
+    });
+    Ok((Station::new(method, cost.limits, schedule, suite(raw).tasks.len()), radio))
+}
+
 /// Limits, sizes, billing and the rate formula of a scenario.
-pub(super) fn cost_model(raw: &raw::Raw, policy: &Policy) -> CostModel {
-    CostModel {
+pub(super) fn cost_model(scenario: &Scenario) -> Result<CostModel, ScenarioError> {
+    let raw = &scenario.raw;
+    let profile = match &raw.profile {
+        Some(profile) => profile::cost_profile(raw, profile),
+        None => policy_profile(raw, &untrained(scenario)?),
+    };
+    Ok(CostModel {
         limits: limits(raw),
-        profile: profile(raw, policy),
+        profile,
         accounting: accounting(raw),
         rate_model: raw.cell.fading,
-    }
+    })
+}
+
+/// Hardware of the terminals by data sheet.
+pub(super) fn nominal(raw: &raw::Raw, n_terminals: usize, seed: Seed) -> Vec<Hardware> {
+    let drawn = draw_nominal(n_terminals, &hardware_range(raw), seed.named("hardware"));
+    profile::nominal(raw, drawn)
 }
 
 /// The true radio and hardware.
@@ -135,15 +184,18 @@ fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, Sce
     let raw = &scenario.raw;
     let (n_terminals, range) = (raw.cell.n_terminals, hardware_range(raw));
     let hardware = seed.named("hardware");
-    let nominal = draw_nominal(n_terminals, &range, hardware);
+    let nominal = nominal(raw, n_terminals, seed);
     let (short, ample) = (raw.hardware.short_memory_share, raw.hardware.ample_memory);
-    let (profile, cuts) = (&cost.profile, &cost.limits.cuts);
+    let cuts = &cost.limits.cuts;
     Ok(Radio {
         cost: cost.clone(),
         channel: channel(scenario, seed)?,
         truth: draw_truth(&nominal, &range, hardware),
         nominal,
-        memory: draw_memory(n_terminals, short, ample, profile, cuts, hardware),
+        memory: profile::memory(
+            raw,
+            draw_memory(n_terminals, short, ample, &cost.profile, cuts, hardware),
+        ),
         late: raw.limits.late,
         give_up: Seconds(raw.limits.give_up_s),
     })
@@ -270,12 +322,9 @@ fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
         let trace = recording.trace(cell.n_terminals);
         return trace.map(Channel::Recorded).map_err(|error| wrong_trace(scenario, &error));
     }
-    let places = draw_places(
-        cell.n_terminals,
-        cell.inner_radius_m,
-        cell.outer_radius_m,
-        seed.named("places"),
-    );
+    let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
+    let places = draw_places(cell.n_terminals, inner, outer, seed.named("places"));
+    let places = profile::places(&scenario.raw, places);
     let around = Surroundings {
         environment: cell.environment,
         carrier: Hertz(cell.carrier_hz),
@@ -284,6 +333,7 @@ fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
         shadowing_distance_m: cell.shadowing_distance_m,
     };
     let gains = large_scale_gains(&places, &around, seed.named("gains"));
+    let gains = profile::gains(&scenario.raw, gains);
     let rho = correlation(cell.doppler_hz, cell.round_interval_s);
     let fading = Fading::new(cell.n_terminals, rho, seed.named("fading"));
     Ok(Channel::Drawn { gains, fading })
@@ -356,6 +406,9 @@ fn architecture(raw: &raw::Raw) -> Architecture {
 
 /// The scenario's policy without weights.
 pub fn untrained(scenario: &Scenario) -> Result<Policy, ScenarioError> {
+    if scenario.raw.profile.is_some() {
+        return Err(profile::no_policy(scenario));
+    }
     Policy::new(architecture(&scenario.raw)).map_err(|error| ScenarioError::Range {
         field: format!("model.{}", error.field),
         value: error.value.clone(),
@@ -382,7 +435,7 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
-pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+fn policy_profile(raw: &raw::Raw, policy: &Policy) -> Profile {
     let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
     let cut = |layer: usize| policy.profile(layer, batch, momentum);
     Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }

@@ -8,10 +8,12 @@ use super::format;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
-pub const BUILTIN: [(&str, &str); 7] = [
+pub const BUILTIN: [(&str, &str); 9] = [
     ("default", include_str!("../../../../configs/default.toml")),
     ("factory-rt", include_str!("../../../../configs/factory-rt.toml")),
     ("libero-object", include_str!("../../../../configs/libero-object.toml")),
+    ("profile-openvla", include_str!("../../../../configs/profile-openvla.toml")),
+    ("profile-smolvla", include_str!("../../../../configs/profile-smolvla.toml")),
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("scarce", include_str!("../../../../configs/scarce.toml")),
     ("street-rt", include_str!("../../../../configs/street-rt.toml")),
@@ -167,7 +169,8 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 2] = ["learning.server", "tasks.engine"];
+const UNWRITTEN: [&str; 4] =
+    ["learning.server", "profile.model", "profile.terminals", "tasks.engine"];
 
 /// Applies `a.b.c=value`. The value is read as TOML; what is no TOML value is taken as text.
 fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::knobs::{Baselines, Oracle, Twin};
+use super::profile::Profile;
 use crate::allocate::{
     DecoderOptions, ReferenceKnobs, StartOptions, SuggestionOptions, WorthOptions,
 };
@@ -48,6 +49,9 @@ pub struct Raw {
     pub evaluation: Evaluation,
     /// Knobs of the allocation methods.
     pub methods: Methods,
+    /// Sizes from tables and learning by a law, instead of a policy and robots; none for those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Dated events, in the order of their rounds; none if the list is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
