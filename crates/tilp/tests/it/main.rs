@@ -9,6 +9,7 @@
 //! - `examples`: the examples run and do what they say.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
+//! - `profile`: learning by a law, with sizes from tables.
 //! - `replay`: a run shown again to a twin.
 //! - `rounds`: rounds of a simulated cell with their records, for the other tests.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
@@ -20,6 +21,7 @@ mod libero;
 mod methods;
 mod oracle;
 mod plans;
+mod profile;
 mod replay;
 mod rounds;
 mod runs;

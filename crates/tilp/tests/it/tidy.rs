@@ -56,6 +56,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "wireless",
         ],
     ),
+    (
+        "profile",
+        &["compress", "message", "rng", "round", "snapshot", "split", "tasks", "units", "world"],
+    ),
     ("search", &["lanes", "rng"]),
     ("rl", &["nn", "rng", "snapshot"]),
     ("record", &["round", "run", "snapshot", "statistics", "units"]),
