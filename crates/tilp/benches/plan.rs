@@ -207,6 +207,7 @@ fn nominal(n_terminals: usize) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n_terminals).map(|n| n % N_TASKS).collect(),
         n_tasks: N_TASKS,

@@ -14,7 +14,7 @@ use super::data::Dataset;
 use super::link::{LinkError, LocalLink, TerminalLink};
 use super::message::LayerWeights;
 use super::model::{SplitModel, Weights};
-use super::optimiser::Optimiser;
+use super::optimiser::{Optimiser, StateAtAggregation};
 use super::rule::Local;
 use super::server::{Contribution, ServerHalf, ServerWork};
 use super::session::Session;
@@ -36,18 +36,20 @@ pub struct Settings {
     pub server_rate: f32,
     /// Learning rate of the terminals' layers (`eta^c`).
     pub client_rate: f32,
-    /// Momentum of both sides; zero is the paper's plain descent.
-    pub momentum: f32,
+    /// The update rule of both sides.
+    pub optimiser: Optimiser,
+    /// Largest norm of a gradient before it is used; zero for no limit. Clipped together is what
+    /// one side steps at once: the layers on a terminal, the mean gradient of the server's layers,
+    /// that of an edge server, and the copies that the server keeps for one terminal.
+    pub clip: f32,
+    /// What becomes of the optimiser state of copies that an aggregation replaces. The server's
+    /// own layers always keep theirs.
+    pub state_at_aggregation: StateAtAggregation,
     /// The operator behind the compression `q`.
     pub compressor: Compressor,
 }
 
 impl Settings {
-    /// The update rule of both sides.
-    pub fn optimiser(&self) -> Optimiser {
-        Optimiser::Sgd { momentum: self.momentum }
-    }
-
     /// The generator of one terminal in one round for one purpose.
     pub(super) fn stream(&self, name: &str, terminal: TerminalId, round: u64) -> Rng {
         stream(self.seed, name, terminal, round)
@@ -379,14 +381,14 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         local: Local,
     ) -> Result<Progress, RoundError> {
         self.check(participants)?;
-        self.server.set_edges(copies);
+        self.server.set_edges(copies, self.settings.state_at_aggregation);
         let (session, tasks) = self.session(round, participants, copies, local);
         let results: Vec<(TerminalId, Result<Outcome, LinkError>)> = tasks
             .into_par_iter()
             .map(|Task { participant, state, link, slot }| {
                 let result = session.train(participant, state, &mut *locked(link), slot);
                 if result.is_err() {
-                    state.lose();
+                    state.lose(session.settings.state_at_aggregation);
                 }
                 (participant.terminal, result)
             })

@@ -16,11 +16,11 @@
 use std::sync::{Arc, Mutex};
 
 use super::compress::{Packing, decode, decode_gradient};
-use super::control::{Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
+use super::control::{Aggregated, Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
 use super::data::{Batch, Dataset};
 use super::message::{Activation, Context, CutGradient, Kind, LayerWeights, peek};
 use super::model::{SplitModel, Weights};
-use super::optimiser::OptimiserState;
+use super::optimiser::{OptimiserState, StateAtAggregation};
 use super::rule::Local;
 use super::wire::{WireError, expect};
 use crate::rng::{Rng, Seed};
@@ -35,7 +35,7 @@ pub struct TerminalHalf<M: SplitModel> {
     /// Its copies; layers that it does not hold are empty.
     pub(super) weights: Weights,
     pub(super) holds: Vec<bool>,
-    /// State of every layer. It belongs to this copy and is cleared by new weights.
+    /// State of every layer. An aggregation clears it or keeps it for the next copy.
     pub(super) optimiser: OptimiserState,
     pub(super) pending: Option<Pending<M>>,
     pool: Arc<BufferPool<M>>,
@@ -171,14 +171,14 @@ impl<M: SplitModel> TerminalHalf<M> {
         Notice { context }.to_bytes(Kind::Acknowledged)
     }
 
-    /// Takes over layers that it does not hold. They start without optimiser state.
+    /// Takes over layers that it does not hold. They go on with the optimiser state that the
+    /// terminal has of them: none, unless an aggregation has kept it.
     fn receive(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
         let message = LayerWeights::from_bytes(bytes, &self.sizes())?;
         self.expect_held(message.first, message.context.cut, false)?;
         self.abandon();
         for (layer, parameters) in (usize::from(message.first)..).zip(message.layers) {
             *self.weights.layer_mut(layer) = parameters;
-            self.optimiser.clear(layer);
             self.holds[layer - 1] = true;
         }
         Ok(self.acknowledge(message.context))
@@ -265,10 +265,12 @@ impl<M: SplitModel> TerminalHalf<M> {
 
     /// After an aggregation nothing that it held is current.
     fn forget(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
-        let notice = Notice::from_bytes(Kind::Aggregated, bytes)?;
+        let notice = Aggregated::from_bytes(bytes)?;
         self.abandon();
         self.weights = Weights::empty(self.model.n_layers());
-        self.optimiser = OptimiserState::new(self.model.n_layers());
+        if notice.optimiser_state == StateAtAggregation::Reset {
+            self.optimiser = OptimiserState::new(self.model.n_layers());
+        }
         self.holds.fill(false);
         Ok(self.acknowledge(notice.context))
     }
@@ -330,9 +332,8 @@ impl<M: SplitModel> TerminalHalf<M> {
         let elements = self.model.n_elements(cut);
         decode_gradient(&message.payload, packing, elements, samples, values)?;
         self.model.backward(1..=cut, &self.weights, values, workspace, gradients);
-        self.update(order, gradients);
+        let gradient_norm = self.update(order, gradients);
         let (context, loss) = (order.context, f64::from(message.loss));
-        let gradient_norm = gradients.norm(1..=cut);
         Ok(Done { context, loss, gradient_norm, samples: samples as u32 })
     }
 
@@ -348,8 +349,7 @@ impl<M: SplitModel> TerminalHalf<M> {
             let outputs = self.model.forward(all.clone(), &self.weights, observations, workspace);
             let loss = self.model.loss(outputs, &batch.actions, values);
             self.model.backward(all.clone(), &self.weights, values, workspace, gradients);
-            self.update(order, gradients);
-            norm = gradients.norm(all.clone());
+            norm = self.update(order, gradients);
             total += loss * batch.samples as f64;
             used += batch.samples;
         }
@@ -403,12 +403,15 @@ impl<M: SplitModel> TerminalHalf<M> {
     /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\] -
     ///    \eta^{\mathrm{c}} \mathbf{G}^{\mathrm{c}}_n\[t\] $$
     ///
-    /// With momentum the gradient is replaced by the velocity of this copy.
+    /// Other update rules put their own direction in the place of the gradient. The gradient is
+    /// clipped first if the order says so. Returns its norm before that.
     ///
     /// Eq. `sys-upd-c`
-    fn update(&mut self, order: &TrainOrder, gradients: &Weights) {
+    fn update(&mut self, order: &TrainOrder, gradients: &mut Weights) -> f64 {
         let Self { weights, optimiser, .. } = self;
         let layers = 1..=order.context.cut.into();
+        let norm = gradients.clip(layers.clone(), order.clip);
         optimiser.step(order.optimiser, weights, gradients, layers, order.rate);
+        norm
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cache::Cache;
+use super::learning::Learning;
 use super::planner::tilp;
 use super::raw;
 use super::registry::{Method, MethodInputs};
@@ -231,7 +232,7 @@ fn limits(raw: &raw::Raw) -> Limits {
 }
 
 fn accounting(raw: &raw::Raw) -> Accounting {
-    let raw::Learning { compressor, payload, sync, .. } = raw.learning;
+    let Learning { compressor, payload, sync, .. } = raw.learning;
     Accounting { compressor, payload, sync }
 }
 
@@ -260,6 +261,7 @@ pub(super) fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
         start: Rates { server: server as f32, terminal: terminal as f32 },
         final_share: learning.final_rate_share,
         rounds: raw.rounds,
+        warm_up: learning.warm_up,
     }
 }
 
@@ -382,8 +384,8 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
 }
 
 pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
-    let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
-    let cut = |layer: usize| policy.profile(layer, batch, momentum);
+    let (batch, optimiser) = (raw.learning.batch, raw.learning.optimiser());
+    let cut = |layer: usize| policy.profile(layer, batch, optimiser);
     Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
@@ -400,7 +402,9 @@ fn engine(
         samples: raw.learning.batch,
         server_rate: raw.learning.server_rate as f32,
         client_rate: raw.learning.terminal_rate as f32,
-        momentum: raw.learning.momentum as f32,
+        optimiser: raw.learning.optimiser(),
+        clip: raw.learning.clip as f32,
+        state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
     };
     let mut engine = Engine::new(policy, settings, base, data);

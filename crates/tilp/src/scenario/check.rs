@@ -20,7 +20,7 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     limits(&checker, raw)?;
     hardware(&checker, raw)?;
     model(&checker, raw)?;
-    learning(&checker, raw)?;
+    raw.learning.check(&checker)?;
     tasks(&checker, raw)?;
     evaluation(&checker, raw)?;
     methods(&checker, raw)?;
@@ -114,16 +114,6 @@ fn model(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         return Err(checker.wrong("model.cuts", format!("{:?}", model.cuts), &expected));
     }
     Ok(())
-}
-
-fn learning(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
-    let learning = &raw.learning;
-    checker.within("learning.batch", learning.batch as u64, 1, 4096)?;
-    checker.between("learning.server_rate", learning.server_rate, 0.0, 100.0)?;
-    checker.between("learning.terminal_rate", learning.terminal_rate, 0.0, 100.0)?;
-    checker.between("learning.momentum", learning.momentum, 0.0, 0.999)?;
-    checker.between("learning.final_rate_share", learning.final_rate_share, 0.0, 1.0)?;
-    checker.at_least("learning.aggregate_every", learning.aggregate_every, 1)
 }
 
 fn tasks(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {

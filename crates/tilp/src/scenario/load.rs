@@ -167,7 +167,18 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 2] = ["learning.server", "tasks.engine"];
+const UNWRITTEN: [&str; 10] = [
+    "learning.adamw.beta1",
+    "learning.adamw.beta2",
+    "learning.adamw.epsilon",
+    "learning.adamw.weight_decay",
+    "learning.clip",
+    "learning.optimiser",
+    "learning.server",
+    "learning.state_at_aggregation",
+    "learning.warm_up",
+    "tasks.engine",
+];
 
 /// Applies `a.b.c=value`. The value is read as TOML; what is no TOML value is taken as text.
 fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
@@ -188,14 +199,18 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     let mut section = table;
+    let unwritten = UNWRITTEN.contains(&key);
     for part in parts {
+        if unwritten && !section.contains_key(part) {
+            section.insert(part.to_owned(), Value::Table(Table::new()));
+        }
         section = section
             .get_mut(part)
             .and_then(Value::as_table_mut)
             .ok_or_else(|| wrong(key, format!("there is no section `{part}`")))?;
     }
     let old = section.get(last);
-    if old.is_none() && !UNWRITTEN.contains(&key) {
+    if old.is_none() && !unwritten {
         return Err(wrong(key, "there is no such field".into()));
     }
     // `--set x=1` for a field that holds 1.0 means 1.0.

@@ -6,6 +6,7 @@ mod check;
 mod check_tilp;
 mod format;
 mod knobs;
+mod learning;
 mod libero;
 mod load;
 mod planner;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::knobs::Baselines;
-use super::raw::Server;
+use super::learning::Server;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
     AdaptSfl, Asfl, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle, OracleOptions,

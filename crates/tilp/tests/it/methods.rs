@@ -12,6 +12,7 @@ use tilp::round::{
 use tilp::scenario::{Scenario, untrained};
 use tilp::split::compress::Compressor;
 use tilp::split::model::SplitModel;
+use tilp::split::optimiser::Optimiser;
 use tilp::tasks::tabletop::{ACTION, Family};
 use tilp::units::{Bytes, Gain, Hertz, Seconds, Watts};
 use tilp::wireless::RateModel;
@@ -31,7 +32,7 @@ pub fn limits() -> Limits {
 pub fn profile() -> Profile {
     let scenario = Scenario::load("tiny", &[]).expect("a built-in scenario is sound");
     let policy = untrained(&scenario).expect("a built-in scenario has a policy");
-    let cut = |layer: usize| policy.profile(layer, 64, false);
+    let cut = |layer: usize| policy.profile(layer, 64, Optimiser::Sgd { momentum: 0.0 });
     Profile { batch: 64, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 

@@ -88,6 +88,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n).map(|n| n % 4).collect(),
         n_tasks: 4,
