@@ -111,6 +111,7 @@ fn observation(round: u64) -> Observation {
         gradient_norm: None,
         loss: None,
         rounds_since_scheduled: None,
+        success: None,
     };
     Observation {
         round,
@@ -173,6 +174,7 @@ fn outcome(round: u64) -> Outcome {
         energy: Joules(0.3),
         loss: (n == 0).then(|| 1.0 / round as f64),
         gradient_norm: (n == 0).then_some(0.1),
+        success: None,
     };
     let by_task = |round: u64| vec![round.min(8), 0];
     let count = |successes| SuccessCount { successes, episodes: 8 };

@@ -167,7 +167,13 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 2] = ["learning.server", "tasks.engine"];
+const UNWRITTEN: [&str; 5] = [
+    "learning.server",
+    "methods.reference.clairvoyant_episodes",
+    "methods.reference.deficit",
+    "methods.reference.deficit_prior",
+    "tasks.engine",
+];
 
 /// Applies `a.b.c=value`. The value is read as TOML; what is no TOML value is taken as text.
 fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {

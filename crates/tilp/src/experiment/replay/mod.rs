@@ -218,5 +218,6 @@ fn terminal_outcome(row: &TerminalRow) -> TerminalOutcome {
         energy: Joules(row.energy_observed_j),
         loss: known(row.loss),
         gradient_norm: known(row.gradient_norm),
+        success: None,
     }
 }
