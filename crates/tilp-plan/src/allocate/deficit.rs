@@ -23,11 +23,7 @@ impl Deficit {
     }
 
     /// The decision if `success` is the success of each terminal (by its place).
-    pub(super) fn decide_by(
-        &self,
-        seen: &Observation,
-        success: &dyn Fn(usize) -> f64,
-    ) -> Decision {
+    pub(super) fn decide_by(&self, seen: &Observation, success: &dyn Fn(usize) -> f64) -> Decision {
         let terminals = self.problem.reachable(seen, self.knobs.skip_far_share);
         let weights = weights(&terminals, success, self.knobs.uniform_share);
         let mut rng = self.seed.at(seen.round).rng();
@@ -73,11 +69,7 @@ fn of_terminal(seen: &Observation, n: usize, prior: f64) -> f64 {
 }
 
 /// Partly uniform, the rest by the deficit; uniform if nobody has a deficit.
-fn weights(
-    terminals: &[usize],
-    success: &dyn Fn(usize) -> f64,
-    uniform_share: f64,
-) -> Vec<f64> {
+fn weights(terminals: &[usize], success: &dyn Fn(usize) -> f64, uniform_share: f64) -> Vec<f64> {
     let deficit = |n: &usize| 1.0 - success(*n);
     let total: f64 = terminals.iter().map(deficit).sum();
     let uniform = 1.0 / terminals.len() as f64;

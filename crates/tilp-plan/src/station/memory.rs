@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::round::{
-    MeasuredSuccess, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalId, TerminalReport,
-    TerminalSuccess, TerminalView,
+    MeasuredSuccess, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalId,
+    TerminalReport, TerminalSuccess, TerminalView,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::{Hertz, Seconds};

@@ -2,6 +2,8 @@
 //! it. It runs unchanged against a simulated cell, a recorded one, or real terminals.
 
 mod memory;
+#[cfg(test)]
+mod tests;
 
 pub use memory::{StationMemory, TerminalMemory};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Evaluation, History, Identity};
+use super::{Evaluation, FirstPassage, History, Identity};
 use crate::cost::Hardware;
 use crate::round::{
     Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
@@ -54,12 +54,14 @@ pub(super) fn evaluation() -> Evaluation {
         base: Some(count(3)),
         terminals: (0..N).map(|n| success(n, count(9 - 3 * n as u64))).collect(),
         task_names: vec!["push".into(), "reach".into()],
+        first_passage: FirstPassage::Single,
+        rule: Some(Rule::Parallel),
     }
 }
 
 /// Whose checkpoint it is.
 pub(super) fn identity() -> Identity {
-    Identity { method: "deficit".into(), seed: 7, scenario: "abc123".into() }
+    Identity { method: "deficit".into(), seed: 7, replicate: 0, scenario: "abc123".into() }
 }
 
 /// A folder for one test, gone at its end.

@@ -167,7 +167,8 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 5] = [
+const UNWRITTEN: [&str; 6] = [
+    "evaluation.first_passage",
     "learning.server",
     "methods.reference.clairvoyant_episodes",
     "methods.reference.deficit",

@@ -13,6 +13,7 @@ use crate::allocate::{
     DecoderOptions, ReferenceKnobs, StartOptions, SuggestionOptions, WorthOptions,
 };
 use crate::cost::{Payload, Sync};
+use crate::record::FirstPassage;
 use crate::rl::sac::ActorCriticOptions;
 use crate::search::cem::SearchOptions;
 use crate::split::compress::Compressor;
@@ -361,6 +362,9 @@ pub struct Evaluation {
     pub loss_every: u64,
     /// Samples of each terminal that such an entry is taken over.
     pub loss_samples: usize,
+    /// When `rta`, `tta_s` and `eta_j` count a success threshold as reached.
+    #[serde(default, skip_serializing_if = "FirstPassage::is_default")]
+    pub first_passage: FirstPassage,
 }
 
 /// Knobs of the allocation methods.

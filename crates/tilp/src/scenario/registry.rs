@@ -7,9 +7,9 @@ use super::knobs::Baselines;
 use super::raw::Server;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    AdaptSfl, Asfl, Clairvoyant, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle, OracleOptions,
-    Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn, Tilp,
-    TilpOptions,
+    AdaptSfl, Asfl, Clairvoyant, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle,
+    OracleOptions, Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn,
+    Tilp, TilpOptions,
 };
 use crate::rng::Seed;
 use crate::round::Allocator;
