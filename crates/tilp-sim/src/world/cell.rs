@@ -208,6 +208,7 @@ impl SimulatedCell {
                 energy: Joules(joules.0 * energy),
                 loss: own.map(|one| one.loss),
                 gradient_norm: own.map(|one| one.client_gradient_norm),
+                success: None,
             }
         };
         Outcome {

@@ -2,6 +2,7 @@
 //! only file that names every implementation.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,22 +55,56 @@ pub struct Parts {
     pub environment: BTreeMap<String, String>,
 }
 
+/// What a run is drawn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seeds {
+    /// The seed of the cell, the robots, the data and the training.
+    pub seed: u64,
+    /// Which replicate. Replicates of a seed differ in the order of minibatches only.
+    pub replicate: u64,
+}
+
+impl From<u64> for Seeds {
+    fn from(seed: u64) -> Self {
+        Self { seed, replicate: 0 }
+    }
+}
+
+impl Seeds {
+    /// How the name of a run's folder ends: `7`, or `7-r2` for replicate 2.
+    pub fn folder(self) -> String {
+        match self {
+            Self { seed, replicate: 0 } => seed.to_string(),
+            Self { seed, replicate } => format!("{seed}-r{replicate}"),
+        }
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self { seed, replicate: 0 } => write!(f, "{seed}"),
+            Self { seed, replicate } => write!(f, "{seed}, replicate {replicate}"),
+        }
+    }
+}
+
 /// Puts a run together. `progress` hears how many terminals' demonstrations are made.
 pub fn assemble(
     scenario: &Scenario,
     method: Method,
-    seed: u64,
+    seed: impl Into<Seeds>,
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
-    assemble_with_clock(scenario, method, seed, None, cache, progress)
+    assemble_with_clock(scenario, method, seed.into(), None, cache, progress)
 }
 
 /// The same with a clock for methods that plan within a budget. Nobody gets it without one.
 pub fn assemble_with_clock(
     scenario: &Scenario,
     method: Method,
-    seed: u64,
+    seeds: Seeds,
     clock: Option<Clock>,
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
@@ -80,7 +115,7 @@ pub fn assemble_with_clock(
         aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
         rates: rates(raw, method),
     };
-    let seed = Seed::new(seed);
+    let seed = Seed::new(seeds.seed);
     let (policy, base) = policy(scenario)?;
     let policy = Arc::new(policy);
     let cost = cost_model(raw, &policy);
@@ -104,7 +139,7 @@ pub fn assemble_with_clock(
     let presence = presence(raw);
     let cell = SimulatedCell::new(CellParts {
         radio,
-        engine: engine(raw, policy.clone(), &base, &data, &presence, seed.named("engine")),
+        engine: engine(raw, policy.clone(), &base, &data, &presence, seeds),
         data,
         tasks: roster.tasks(),
         presence,
@@ -395,10 +430,15 @@ fn engine(
     base: &Weights,
     data: &[Arc<Dataset>],
     presence: &Presence,
-    seed: Seed,
+    seeds: Seeds,
 ) -> Engine<Policy> {
+    let seed = Seed::new(seeds.seed).named("engine");
     let settings = Settings {
         seed,
+        minibatches: match seeds.replicate {
+            0 => seed,
+            replicate => seed.named("replicate").at(replicate),
+        },
         samples: raw.learning.batch,
         server_rate: raw.learning.server_rate as f32,
         client_rate: raw.learning.terminal_rate as f32,

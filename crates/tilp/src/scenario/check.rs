@@ -172,6 +172,9 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)?;
     // Not zero: a task without a deficit would never be drawn.
     checker.between("methods.reference.uniform_share", reference.uniform_share, 1e-6, 1.0)?;
+    checker.between("methods.reference.deficit_prior", reference.deficit_prior, 0.0, 1e6)?;
+    let told = reference.clairvoyant_episodes as u64;
+    checker.within("methods.reference.clairvoyant_episodes", told, 1, 1000)?;
     for (name, rates) in &raw.methods.rates {
         if super::method(name).is_err() {
             let known: Vec<&str> = super::methods().iter().map(|method| method.name).collect();

@@ -167,7 +167,8 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 10] = [
+const UNWRITTEN: &[&str] = &[
+    "evaluation.first_passage",
     "learning.adamw.beta1",
     "learning.adamw.beta2",
     "learning.adamw.epsilon",
@@ -177,6 +178,9 @@ const UNWRITTEN: [&str; 10] = [
     "learning.server",
     "learning.state_at_aggregation",
     "learning.warm_up",
+    "methods.reference.clairvoyant_episodes",
+    "methods.reference.deficit",
+    "methods.reference.deficit_prior",
     "tasks.engine",
 ];
 

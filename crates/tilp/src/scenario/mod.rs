@@ -16,7 +16,7 @@ mod robots;
 mod twin;
 
 pub use assemble::{
-    Parts, assemble, assemble_with_clock, policy, read_recording, recording, untrained,
+    Parts, Seeds, assemble, assemble_with_clock, policy, read_recording, recording, untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
@@ -29,6 +29,7 @@ pub use twin::{TwinParts, assemble_twin};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
+use crate::record::FirstPassage;
 use load::Loaded;
 use raw::Raw;
 
@@ -84,6 +85,11 @@ impl Scenario {
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// When a success threshold counts as reached.
+    pub fn first_passage(&self) -> FirstPassage {
+        self.raw.evaluation.first_passage
     }
 
     /// Final episodes of each terminal.

@@ -13,6 +13,7 @@ use super::learning::Learning;
 use crate::allocate::{
     DecoderOptions, ReferenceKnobs, StartOptions, SuggestionOptions, WorthOptions,
 };
+use crate::record::FirstPassage;
 use crate::rl::sac::ActorCriticOptions;
 use crate::search::cem::SearchOptions;
 use crate::tasks::tabletop::Frame;
@@ -316,6 +317,9 @@ pub struct Evaluation {
     pub loss_every: u64,
     /// Samples of each terminal that such an entry is taken over.
     pub loss_samples: usize,
+    /// When `rta`, `tta_s` and `eta_j` count a success threshold as reached.
+    #[serde(default, skip_serializing_if = "FirstPassage::is_default")]
+    pub first_passage: FirstPassage,
 }
 
 /// Knobs of the allocation methods.

@@ -7,9 +7,9 @@ use super::knobs::Baselines;
 use super::learning::Server;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    AdaptSfl, Asfl, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle, OracleOptions,
-    Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn, Tilp,
-    TilpOptions,
+    AdaptSfl, Asfl, Clairvoyant, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle,
+    OracleOptions, Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn,
+    Tilp, TilpOptions,
 };
 use crate::rng::Seed;
 use crate::round::Allocator;
@@ -18,7 +18,7 @@ use crate::twin::Nominal;
 
 /// Every method there is, without the variants of the published ones. Adding a method is adding
 /// an entry here.
-const METHODS: [Method; 13] = [
+const METHODS: [Method; 14] = [
     Method::own(
         "tilp",
         "search in a calibrated digital twin, guided by an actor and a critic",
@@ -109,11 +109,17 @@ const METHODS: [Method; 13] = [
     Method::own("greedy", "best channels first, equal finishing time", |inputs| {
         Box::new(Greedy::new(inputs.problem, inputs.knobs))
     }),
-    Method::own(
-        "deficit",
-        "terminals of failing tasks drawn more often, equal finishing time",
-        |inputs| Box::new(Deficit::new(inputs.problem, inputs.knobs, inputs.seed)),
-    ),
+    Method::own("deficit", "failing terminals drawn more often, equal finishing time", |inputs| {
+        Box::new(Deficit::new(inputs.problem, inputs.knobs, inputs.seed))
+    }),
+    Method {
+        rates_of: Some("deficit"),
+        ..Method::own(
+            "clairvoyant",
+            "deficit told the true success of every terminal: no method, a reference",
+            |inputs| Box::new(Clairvoyant::new(inputs.problem, inputs.knobs, inputs.seed)),
+        )
+    },
     Method {
         rates_of: Some("tilp"),
         ..Method::own(
