@@ -166,7 +166,7 @@ pub fn run_single(
         return Ok(Ended::Interrupted(keeper.last_round()));
     }
     let trained = watcher.time().seconds();
-    let evaluation = evaluation(&laboratory, &mut cell, base)?;
+    let evaluation = evaluation(&laboratory, &mut cell, base, scenario)?;
     let timing = json!({
         "set_up_s": set_up - start,
         "rounds_s": trained - set_up,
@@ -185,6 +185,7 @@ fn evaluation(
     laboratory: &Laboratory,
     cell: &mut SimulatedCell,
     base: Vec<TerminalSuccess>,
+    scenario: &Scenario,
 ) -> Result<Evaluation, CellError> {
     let counts = base.into_iter().map(|one| one.count);
     let tasks = laboratory.fleet().suite.tasks;
@@ -192,6 +193,7 @@ fn evaluation(
         base: Some(counts.fold(SuccessCount::default(), SuccessCount::plus)),
         terminals: laboratory.final_success(cell)?,
         task_names: tasks.iter().map(|&name| name.to_owned()).collect(),
+        events: scenario.events(),
     })
 }
 

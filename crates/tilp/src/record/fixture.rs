@@ -54,6 +54,7 @@ pub(super) fn evaluation() -> Evaluation {
         base: Some(count(3)),
         terminals: (0..N).map(|n| success(n, count(9 - 3 * n as u64))).collect(),
         task_names: vec!["push".into(), "reach".into()],
+        events: Vec::new(),
     }
 }
 

@@ -3,13 +3,16 @@
 mod assemble;
 mod cache;
 mod check;
+mod check_events;
 mod check_tilp;
+mod events;
 mod format;
 mod knobs;
 mod libero;
 mod load;
 mod planner;
 mod raw;
+mod raw_events;
 mod registry;
 mod robots;
 mod twin;
@@ -28,6 +31,7 @@ pub use twin::{TwinParts, assemble_twin};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
+use crate::record::EventMark;
 use load::Loaded;
 use raw::Raw;
 
@@ -78,6 +82,11 @@ impl Scenario {
     /// Training rounds T.
     pub fn rounds(&self) -> u64 {
         self.raw.rounds
+    }
+
+    /// What happens during a run, in the order of the rounds.
+    pub fn events(&self) -> Vec<EventMark> {
+        events::marks(&self.raw)
     }
 
     /// Number of terminals N.
