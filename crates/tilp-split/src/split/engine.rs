@@ -241,6 +241,16 @@ impl<M: SplitModel> Engine<M> {
         self.attach(id, LocalLink::new(self.local_terminal(id, data)))
     }
 
+    /// Gives a terminal in this process other data, from its next minibatch on.
+    pub fn replace_data(&mut self, id: TerminalId, data: Arc<Dataset>) -> Result<(), RoundError> {
+        if data.is_empty() {
+            return Err(RoundError::NoSamples(id));
+        }
+        let link = self.links.get(&id).ok_or(RoundError::Unknown(id))?;
+        locked(link).terminal_mut().replace_data(data);
+        Ok(())
+    }
+
     /// Reads a terminal in this process, for the experimenter. Training never does.
     pub fn inspect<T>(
         &self,

@@ -149,6 +149,17 @@ impl<M: SplitModel> TerminalHalf<M> {
         &self.data
     }
 
+    /// Takes other private data, from the next minibatch on. A pending order is dropped: its
+    /// minibatch came from the old data.
+    ///
+    /// # Panics
+    /// If there is no sample.
+    pub fn replace_data(&mut self, data: Arc<Dataset>) {
+        assert!(!data.is_empty(), "terminal {} has no samples", self.id);
+        self.abandon();
+        self.data = data;
+    }
+
     /// Its copies; layers that it does not hold are empty.
     pub fn weights(&self) -> &Weights {
         &self.weights

@@ -180,7 +180,7 @@ pub fn run_single(
     let evaluation = Evaluation {
         first_passage: scenario.first_passage(),
         rule: Some(spec.method.training(scenario)?),
-        ..evaluation(&laboratory, &mut cell, base)?
+        ..evaluation(&laboratory, &mut cell, base, scenario)?
     };
     let timing = json!({
         "set_up_s": set_up - start,
@@ -200,6 +200,7 @@ fn evaluation(
     laboratory: &Laboratory,
     cell: &mut SimulatedCell,
     base: Vec<TerminalSuccess>,
+    scenario: &Scenario,
 ) -> Result<Evaluation, CellError> {
     let counts = base.into_iter().map(|one| one.count);
     let tasks = laboratory.fleet().suite.tasks;
@@ -207,6 +208,7 @@ fn evaluation(
         base: Some(counts.fold(SuccessCount::default(), SuccessCount::plus)),
         terminals: laboratory.final_success(cell)?,
         task_names: tasks.iter().map(|&name| name.to_owned()).collect(),
+        events: scenario.events(),
         ..Evaluation::default()
     })
 }

@@ -56,6 +56,7 @@ pub(super) fn evaluation() -> Evaluation {
         task_names: vec!["push".into(), "reach".into()],
         first_passage: FirstPassage::Single,
         rule: Some(Rule::Parallel),
+        events: Vec::new(),
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    FirstPassage, History, RoundRow, joules_to_accuracy, mean_latency, mean_violation,
-    rounds_to_accuracy, seconds_to_accuracy, server_steps, success_rate, total_energy,
-    total_volume, wilson_95,
+    EventMark, EventSummary, FirstPassage, History, RoundRow, event_summaries, joules_to_accuracy,
+    mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy, server_steps,
+    success_area, success_rate, total_energy, total_volume, wilson_95,
 };
 use crate::round::{SuccessCount, TerminalSuccess};
 use crate::rule::Rule;
@@ -26,6 +26,8 @@ pub struct Evaluation {
     pub first_passage: FirstPassage,
     /// How the rounds were trained, if it is known.
     pub rule: Option<Rule>,
+    /// The events of the run.
+    pub events: Vec<EventMark>,
 }
 
 /// A value for each success threshold; none where it was not reached.
@@ -102,8 +104,15 @@ pub struct Summary {
     pub eval_episodes_total: u64,
     /// Simulated time of the run.
     pub clock_total_s: f64,
-    /// Round and success on report episodes; round 0 is the base policy.
+    /// Round and success on report episodes; round 0 is the base policy. A round counts the
+    /// terminals that were there.
     pub success_curve: Vec<(u64, f64)>,
+    /// Of a run with events: the area under this curve, divided by the rounds that it spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_area: Option<f64>,
+    /// What every event cost, and when that was back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventSummary>,
 }
 
 impl Summary {
@@ -118,6 +127,8 @@ impl Summary {
         let all = counts().fold(SuccessCount::default(), SuccessCount::plus);
         let by_task = success_by_task(evaluation);
         let passage = evaluation.first_passage;
+        let curve = success_curve(rounds, evaluation);
+        let events = &evaluation.events;
         let no_violation = rounds.iter().map(|row| f64::from(u8::from(row.violation == 0.0)));
         Self {
             rounds: rounds.len() as u64,
@@ -147,7 +158,9 @@ impl Summary {
                 + all.episodes
                 + evaluation.base.map_or(0, |count| count.episodes),
             clock_total_s: rounds.last().map_or(0.0, |row| row.clock_s),
-            success_curve: success_curve(rounds, evaluation),
+            success_area: success_area(&curve).filter(|_| !events.is_empty()),
+            events: event_summaries(events, &curve, rounds),
+            success_curve: curve,
         }
     }
 }

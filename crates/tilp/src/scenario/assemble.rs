@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cache::Cache;
+use super::events::{WorkChange, disturbances, presence, work_changes};
 use super::learning::Learning;
 use super::planner::tilp;
 use super::raw;
@@ -17,7 +18,7 @@ use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
-use crate::round::{Limits, TerminalId};
+use crate::round::Limits;
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
@@ -28,10 +29,11 @@ use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
 use crate::units::{Hertz, Seconds, Watts, from_db};
 use crate::wireless::{
-    Fading, Recording, RecordingError, Surroundings, correlation, draw_places, large_scale_gains,
+    Fading, Place, Recording, RecordingError, Surroundings, correlation, draw_places,
+    large_scale_gains,
 };
 use crate::world::{
-    CellParts, Change, Channel, Laboratory, Late, Presence, Radio, RobotEvaluator, SimulatedCell,
+    CellParts, Channel, DataSets, Laboratory, Late, Presence, Radio, RobotEvaluator, SimulatedCell,
     draw_truth,
 };
 
@@ -121,8 +123,9 @@ pub fn assemble_with_clock(
     let cost = cost_model(raw, &policy);
     let radio = radio(scenario, &cost, seed)?;
     let roster = Roster::draw(scenario, seed.named("fleet"))?;
-    let data = data_sets(scenario, &roster, seed, cache, progress)?;
-    let fleet = Arc::new(roster.fleet(raw, seed.named("episodes"))?);
+    let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
+    let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
+    let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
     let method = (method.build)(MethodInputs {
         problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
         nominal: known(raw, &cost, &radio.nominal, &schedule, roster.tasks()),
@@ -139,7 +142,7 @@ pub fn assemble_with_clock(
     let presence = presence(raw);
     let cell = SimulatedCell::new(CellParts {
         radio,
-        engine: engine(raw, policy.clone(), &base, &data, &presence, seeds),
+        engine: engine(raw, policy.clone(), &base, data.first(), &presence, seeds),
         data,
         tasks: roster.tasks(),
         presence,
@@ -168,6 +171,8 @@ pub(super) fn cost_model(raw: &raw::Raw, policy: &Policy) -> CostModel {
 /// The true radio and hardware.
 fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, ScenarioError> {
     let raw = &scenario.raw;
+    // A recorded channel has gains and no places.
+    let places = raw.cell.trace.is_empty().then(|| places(raw, seed));
     let (n_terminals, range) = (raw.cell.n_terminals, hardware_range(raw));
     let hardware = seed.named("hardware");
     let nominal = draw_nominal(n_terminals, &range, hardware);
@@ -175,7 +180,8 @@ fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, Sce
     let (profile, cuts) = (&cost.profile, &cost.limits.cuts);
     Ok(Radio {
         cost: cost.clone(),
-        channel: channel(scenario, seed)?,
+        channel: channel(scenario, places.as_deref().unwrap_or_default(), seed)?,
+        disturbances: disturbances(scenario, places.as_deref())?,
         truth: draw_truth(&nominal, &range, hardware),
         nominal,
         memory: draw_memory(n_terminals, short, ample, profile, cuts, hardware),
@@ -184,51 +190,43 @@ fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, Sce
     })
 }
 
-/// The private data of every terminal.
+/// The private data of every terminal, over the rounds.
 fn data_sets(
     scenario: &Scenario,
     roster: &Roster,
+    changes: &[WorkChange],
     seed: Seed,
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
-) -> Result<Vec<Arc<Dataset>>, ScenarioError> {
+) -> Result<DataSets, ScenarioError> {
     let raw = &scenario.raw;
-    let demonstrations =
-        roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
-    if let Some(n) = demonstrations.iter().position(|set| set.actions.is_empty()) {
-        return Err(ScenarioError::Range {
-            field: "tasks.demonstrations".into(),
-            value: raw.tasks.demonstrations.to_string(),
-            expected: format!(
-                "enough for the expert to succeed once as terminal {n}, or less noise"
-            ),
-            place: scenario.place.clone(),
-        });
-    }
-    let data = |set: &Demonstrations| Arc::new(dataset(suite(raw), set));
-    Ok(demonstrations.iter().map(data).collect())
-}
-
-/// Who is in the cell when. A terminal that joins before it has ever left is absent at first.
-pub(super) fn presence(raw: &raw::Raw) -> Presence {
-    let ids = |ids: &[u32]| ids.iter().copied().map(TerminalId).collect::<Vec<_>>();
-    let all = Presence::constant(raw.cell.n_terminals).first;
-    let first_event = |id: &TerminalId| {
-        let joins = |event: &&raw::Event| event.join.contains(&id.0);
-        let names = |event: &&raw::Event| joins(event) || event.leave.contains(&id.0);
-        raw.events.iter().find(names)
+    let too_few = |field: String, value: usize, n: usize| ScenarioError::Range {
+        field,
+        value: value.to_string(),
+        expected: format!("enough for the expert to succeed once as terminal {n}, or less noise"),
+        place: scenario.place.clone(),
     };
-    let joins_first =
-        |id: &TerminalId| first_event(id).is_some_and(|event| event.join.contains(&id.0));
-    let changes = raw.events.iter().map(|event| Change {
-        round: event.round,
-        leave: ids(&event.leave),
-        join: ids(&event.join),
-    });
-    Presence {
-        first: all.into_iter().filter(|id| !joins_first(id)).collect(),
-        changes: changes.collect(),
+    let first = roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
+    if let Some(n) = first.iter().position(|set| set.actions.is_empty()) {
+        return Err(too_few("tasks.demonstrations".into(), raw.tasks.demonstrations, n));
     }
+    let data = |set: &Demonstrations| dataset(suite(raw), set);
+    let mut sets = DataSets::constant(first.iter().map(|set| Arc::new(data(set))).collect());
+    let shows = |change: &&WorkChange| change.demonstrations > 0;
+    let arriving: Vec<WorkChange> = changes.iter().filter(shows).copied().collect();
+    if arriving.is_empty() {
+        return Ok(sets);
+    }
+    let seed = seed.named("demonstrations/arriving");
+    let shown = roster.arriving_demonstrations(raw, &arriving, seed, cache, progress)?;
+    for (change, set) in arriving.iter().zip(&shown) {
+        if set.actions.is_empty() {
+            let field = format!("events[{}].change.demonstrations", change.event);
+            return Err(too_few(field, change.demonstrations, change.terminal.0 as usize));
+        }
+        sets.add(change.round, change.terminal, &data(set));
+    }
+    Ok(sets)
 }
 
 /// What the twin is told beforehand: nothing of it is hidden truth.
@@ -300,18 +298,19 @@ pub(super) fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
     }
 }
 
-fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
+/// Where the terminals of a drawn channel stand.
+fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
+    let cell = &raw.cell;
+    let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
+    draw_places(cell.n_terminals, inner, outer, seed.named("places"))
+}
+
+fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel, ScenarioError> {
     let cell = &scenario.raw.cell;
     if let Some(recording) = recording(scenario)? {
         let trace = recording.trace(cell.n_terminals);
         return trace.map(Channel::Recorded).map_err(|error| wrong_trace(scenario, &error));
     }
-    let places = draw_places(
-        cell.n_terminals,
-        cell.inner_radius_m,
-        cell.outer_radius_m,
-        seed.named("places"),
-    );
     let around = Surroundings {
         environment: cell.environment,
         carrier: Hertz(cell.carrier_hz),
@@ -319,7 +318,7 @@ fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
         terminal_height_m: cell.terminal_height_m,
         shadowing_distance_m: cell.shadowing_distance_m,
     };
-    let gains = large_scale_gains(&places, &around, seed.named("gains"));
+    let gains = large_scale_gains(places, &around, seed.named("gains"));
     let rho = correlation(cell.doppler_hz, cell.round_interval_s);
     let fading = Fading::new(cell.n_terminals, rho, seed.named("fading"));
     Ok(Channel::Drawn { gains, fading })

@@ -2,11 +2,9 @@
 
 use std::fmt::{Debug, Display};
 
-use super::assemble::presence;
 use super::format::FORMAT;
 use super::load::{Loaded, ScenarioError};
 use super::raw::{Raw, SuiteName};
-use crate::round::TerminalId;
 use crate::tasks::tabletop::Engine;
 use crate::twin::MAX_CUTS;
 
@@ -24,38 +22,7 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     tasks(&checker, raw)?;
     evaluation(&checker, raw)?;
     methods(&checker, raw)?;
-    events(&checker, raw)
-}
-
-/// Terminals leave when they are there, join when they are not, and at least one stays.
-fn events(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
-    let mut present = presence(raw).at(0);
-    let mut last = 1;
-    for (index, event) in raw.events.iter().enumerate() {
-        let at = |field: &str| format!("events[{index}].{field}");
-        checker.within(&at("round"), event.round, last, raw.rounds.max(last))?;
-        last = event.round;
-        for &id in &event.leave {
-            if !present.remove(&TerminalId(id)) {
-                return Err(checker.wrong(&at("leave"), id, "a terminal that is there"));
-            }
-        }
-        for &id in &event.join {
-            let exists = (id as usize) < raw.cell.n_terminals;
-            if !exists || !present.insert(TerminalId(id)) {
-                let expected = "a terminal below cell.n_terminals that is not there";
-                return Err(checker.wrong(&at("join"), id, expected));
-            }
-        }
-        if present.is_empty() {
-            let expected = "at least one terminal to stay";
-            return Err(checker.wrong(&at("leave"), event.leave.len(), expected));
-        }
-    }
-    match present.is_empty() {
-        true => Err(checker.wrong("events", raw.events.len(), "a terminal from the start")),
-        false => Ok(()),
-    }
+    super::check_events::events(&checker, raw)
 }
 
 fn cell(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {

@@ -8,12 +8,13 @@ use super::format;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
-pub const BUILTIN: [(&str, &str); 7] = [
+pub const BUILTIN: [(&str, &str); 8] = [
     ("default", include_str!("../../../../configs/default.toml")),
     ("factory-rt", include_str!("../../../../configs/factory-rt.toml")),
     ("libero-object", include_str!("../../../../configs/libero-object.toml")),
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("scarce", include_str!("../../../../configs/scarce.toml")),
+    ("shift", include_str!("../../../../configs/shift.toml")),
     ("street-rt", include_str!("../../../../configs/street-rt.toml")),
     ("tiny", include_str!("../../../../configs/tiny.toml")),
 ];
@@ -168,6 +169,7 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 
 /// Fields that a scenario need not hold.
 const UNWRITTEN: &[&str] = &[
+    "events",
     "evaluation.first_passage",
     "learning.adamw.beta1",
     "learning.adamw.beta2",

@@ -3,7 +3,9 @@
 mod assemble;
 mod cache;
 mod check;
+mod check_events;
 mod check_tilp;
+mod events;
 mod format;
 mod knobs;
 mod learning;
@@ -11,6 +13,7 @@ mod libero;
 mod load;
 mod planner;
 mod raw;
+mod raw_events;
 mod registry;
 mod robots;
 mod twin;
@@ -29,6 +32,7 @@ pub use twin::{TwinParts, assemble_twin};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
+use crate::record::EventMark;
 use crate::record::FirstPassage;
 use load::Loaded;
 use raw::Raw;
@@ -80,6 +84,11 @@ impl Scenario {
     /// Training rounds T.
     pub fn rounds(&self) -> u64 {
         self.raw.rounds
+    }
+
+    /// What happens during a run, in the order of the rounds.
+    pub fn events(&self) -> Vec<EventMark> {
+        events::marks(&self.raw)
     }
 
     /// Number of terminals N.

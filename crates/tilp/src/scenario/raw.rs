@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::knobs::{Baselines, Oracle, Twin};
 use super::learning::Learning;
+pub use super::raw_events::{Change, Event, TerminalRef};
 use crate::allocate::{
     DecoderOptions, ReferenceKnobs, StartOptions, SuggestionOptions, WorthOptions,
 };
@@ -51,21 +52,6 @@ pub struct Raw {
     /// Dated events, in the order of their rounds; none if the list is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
-}
-
-/// Something happens to the cell at the start of a round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Event {
-    /// The round, counted from 1.
-    pub round: u64,
-    /// Ids of terminals that leave.
-    #[serde(default)]
-    pub leave: Vec<u32>,
-    /// Ids of terminals that join. A terminal whose first event is a join is absent before it;
-    /// `cell.n_terminals` counts it all the same.
-    #[serde(default)]
-    pub join: Vec<u32>,
 }
 
 /// The radio cell.

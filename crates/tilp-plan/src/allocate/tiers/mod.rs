@@ -12,7 +12,9 @@ use estimate::Estimate;
 use solver::{Instance, solve};
 
 use super::published::{Planner, Setup};
-use crate::round::{Decision, Observation, Outcome, ProjectedDecision, Tiers, TrainingPlan};
+use crate::round::{
+    Decision, Observation, Outcome, ProjectedDecision, TerminalId, Tiers, TrainingPlan,
+};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::Bits;
 
@@ -35,9 +37,11 @@ pub struct Hierarchy {
     pub backhaul_bps: f64,
 }
 
-/// Cuts and intervals, kept until all tiers have been averaged.
+/// Cuts and intervals, kept until all tiers have been averaged, or terminals join or leave.
 #[derive(Clone, Debug, PartialEq)]
 struct Course {
+    /// The terminals it was made for.
+    terminals: Vec<TerminalId>,
     cuts: Vec<usize>,
     own: usize,
     edge: usize,
@@ -137,7 +141,8 @@ impl TierPlanner {
         among.iter().zip(&found.cuts).for_each(|(&n, &cut)| cuts[n] = cut);
         let own = cuts.iter().copied().max().unwrap_or(1);
         let [every_own, every_edge] = found.every;
-        Course { cuts, own, edge: found.edge.max(own), every_own, every_edge }
+        let (terminals, edge) = (seen.ids(), found.edge.max(own));
+        Course { terminals, cuts, own, edge, every_own, every_edge }
     }
 }
 
@@ -145,18 +150,23 @@ impl Persist for TierPlanner {
     fn save(&self, snapshot: &mut Snapshot) {
         self.estimate.save(snapshot);
         let mut course = vec![self.age];
-        if let Some(Course { cuts, own, edge, every_own, every_edge }) = &self.course {
+        if let Some(Course { cuts, own, edge, every_own, every_edge, .. }) = &self.course {
             course.extend([*own as u64, *edge as u64, *every_own, *every_edge]);
             course.extend(cuts.iter().map(|&cut| cut as u64));
         }
         snapshot.put_u64("tiers/course", course);
+        let members = self.course.iter().flat_map(|course| &course.terminals);
+        snapshot.put_u64("tiers/members", members.map(|id| id.0.into()).collect());
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.estimate.restore(snapshot)?;
         let numbers = snapshot.u64("tiers/course", snapshot.len_of("tiers/course"))?;
         self.age = numbers.first().copied().unwrap_or(0);
+        let n_members = numbers.len().saturating_sub(5);
+        let members = snapshot.u64_up_to("tiers/members", n_members, u32::MAX.into())?;
         self.course = (numbers.len() > 5).then(|| Course {
+            terminals: members.iter().map(|&id| TerminalId(id as u32)).collect(),
             own: numbers[1] as usize,
             edge: numbers[2] as usize,
             every_own: numbers[3],
@@ -173,7 +183,7 @@ impl Planner for TierPlanner {
             among.iter().copied().filter(|&n| !self.setup.dead(seen, n)).collect();
         let serve = if alive.is_empty() { among.to_vec() } else { alive };
         self.drafted = match &self.course {
-            Some(course) if self.age < course.length() => None,
+            Some(course) if self.age < course.length() && course.terminals == seen.ids() => None,
             _ => Some(self.draft(seen, &serve)),
         };
         let age = if self.drafted.is_some() { 1 } else { self.age + 1 };
