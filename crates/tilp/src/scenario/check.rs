@@ -184,7 +184,7 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.between("methods.reference.uniform_share", reference.uniform_share, 1e-6, 1.0)?;
     for (name, rates) in &raw.methods.rates {
         if super::method(name).is_err() {
-            let known: Vec<&str> = super::methods().iter().map(|method| method.name).collect();
+            let known: Vec<&str> = super::methods().iter().map(super::Method::name).collect();
             let expected = format!("one of {}, or a variant of one", known.join(", "));
             return Err(checker.wrong("methods.rates", name, &expected));
         }

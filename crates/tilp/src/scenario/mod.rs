@@ -21,7 +21,7 @@ pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
 pub use planner::{data_sheets, planner, suite_of, tasks, tilp_options};
-pub use registry::{Method, MethodInputs, method, methods};
+pub use registry::{Method, MethodInputs, Registry, method, methods};
 pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 

@@ -13,14 +13,14 @@ pub use report::{
     CurveReport, DecreaseReport, FactorReport, GroupReport, SubTwinReport, TwinReport, report,
 };
 
-use super::{RunError, opened};
+use super::{RunError, read_run_identity};
 use crate::cost::Hardware;
 use crate::record::{CalibrationRow, RecordError, RoundRow, RunFolder, TerminalRow};
 use crate::round::{
     Decision, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision, TerminalId,
     TerminalOutcome, TerminalReport, TrainingPlan,
 };
-use crate::scenario::{Method, Scenario, TwinParts, assemble_twin};
+use crate::scenario::{Method, Registry, Scenario, TwinParts, assemble_twin};
 use crate::station::StationMemory;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
 
@@ -56,8 +56,8 @@ pub struct ReplayedRound<'a> {
 impl Replay {
     /// Reads and checks the folder of a finished run.
     pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
-        let (scenario, method, seed) = opened(folder)?;
-        let twin = assemble_twin(&scenario, method, seed)?;
+        let (scenario, method, seed) = read_run_identity(folder, &Registry::builtin())?;
+        let twin = assemble_twin(&scenario, &method, seed)?;
         let (rounds, terminals) = (folder.read_rounds()?, folder.read_terminals()?);
         let calibrations = folder.read_calibrations()?;
         let replay = Self { scenario, method, seed, twin, rounds, terminals, calibrations };

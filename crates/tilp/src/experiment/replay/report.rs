@@ -156,7 +156,7 @@ pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
     let loops = [("network", freeze.network), ("training", freeze.training), ("task", freeze.task)];
     TwinReport {
         scenario: replay.scenario.name().to_owned(),
-        method: replay.method.name.to_owned(),
+        method: replay.method.name().to_owned(),
         seed: replay.seed,
         rounds: replay.n_rounds(),
         frozen: loops.iter().filter(|(_, frozen)| *frozen).map(|(name, _)| *name).collect(),

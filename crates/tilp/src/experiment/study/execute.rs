@@ -134,7 +134,7 @@ impl Executor<'_> {
         let (folder, begun) = study.run_folder(job)?;
         let spec = RunSpec {
             scenario: job.scenario.clone(),
-            method: job.method,
+            method: job.method.clone(),
             seed: job.seed,
             checkpoint_every: self.checkpoint_every,
             about: self.about.clone(),
