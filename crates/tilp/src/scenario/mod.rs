@@ -31,6 +31,8 @@ use std::path::PathBuf;
 use load::Loaded;
 use raw::Raw;
 
+use crate::round::TerminalId;
+
 /// A complete, checked scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -83,6 +85,11 @@ impl Scenario {
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// The terminals that are there in a round, in the order of their ids.
+    pub fn members(&self, round: u64) -> Vec<TerminalId> {
+        assemble::presence(&self.raw).at(round).into_iter().collect()
     }
 
     /// Final episodes of each terminal.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::score::{brier, centred_ranks, correlation, median};
 use super::{Forecasts, Replay, Sample};
 use crate::cost::Hardware;
+use crate::round::TerminalId;
 use crate::scenario::suite_of;
 use crate::statistics::mean;
 use crate::tasks::Suite;
@@ -245,8 +246,10 @@ fn hidden(replay: &Replay, forecasts: &Forecasts) -> Vec<FactorReport> {
     let factor = |name, value: fn(&Hardware) -> f64, belief: fn(&Calibration) -> Belief| {
         let ratio =
             |n: &usize| value(&replay.twin.nominal.hardware[*n]) / value(&replay.twin.truth[*n]);
-        let beliefs = forecasts.twin.network.calibrations();
-        let calibrated = |n: &usize| ratio(n) * belief(&beliefs[*n]).mean.exp();
+        let calibrated = |n: &usize| {
+            let known = forecasts.twin.calibration(TerminalId(*n as u32));
+            ratio(n) * known.map_or(1.0, |known| belief(&known).mean.exp())
+        };
         FactorReport {
             name,
             n_terminals: often.len(),
