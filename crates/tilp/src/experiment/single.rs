@@ -105,7 +105,7 @@ impl RunSpec {
     /// What a checkpoint must agree with.
     pub fn identity(&self) -> Identity {
         Identity {
-            method: self.method.name.to_owned(),
+            method: self.method.name().to_owned(),
             seed: self.seed,
             replicate: self.replicate,
             scenario: self.scenario.hash(),
@@ -119,7 +119,7 @@ impl RunSpec {
 
     fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
         let mut manifest = json!({
-            "method": self.method.name,
+            "method": self.method.name(),
             "seed": self.seed,
             "scenario": self.scenario.name(),
             "scenario_version": self.scenario.version(),
@@ -156,7 +156,8 @@ pub fn run_single(
     let checkpoint = if resume { Some(folder.read_checkpoint(&spec.identity())?) } else { None };
     let progress = |done, total| watcher.demonstrations(done, total);
     let (scenario, clock) = (&spec.scenario, watcher.time().clock());
-    let parts = assemble_with_clock(scenario, spec.method, spec.seeds(), clock, cache, &progress)?;
+    let method = spec.method.clone();
+    let parts = assemble_with_clock(scenario, method, spec.seeds(), clock, cache, &progress)?;
     let Parts { mut cell, mut station, mut evaluator, mut laboratory, environment } = parts;
     let base = laboratory.report_success(&mut cell)?;
     let mut keeper = Keeper::new(spec, folder, watcher);

@@ -115,7 +115,7 @@ pub fn assemble_with_clock(
     let schedule = TrainingSchedule {
         rule: method.training(scenario)?,
         aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
-        rates: rates(raw, method),
+        rates: rates(raw, &method),
     };
     let seed = Seed::new(seeds.seed);
     let (policy, base) = policy(scenario)?;
@@ -126,7 +126,7 @@ pub fn assemble_with_clock(
     let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
     let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
     let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
-    let method = (method.build)(MethodInputs {
+    let allocator = method.build(MethodInputs {
         problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
         nominal: known(raw, &cost, &radio.nominal, &schedule, roster.tasks()),
         knobs: raw.methods.reference,
@@ -151,7 +151,7 @@ pub fn assemble_with_clock(
     });
     Ok(Parts {
         cell,
-        station: Station::new(method, cost.limits, schedule, suite(raw).tasks.len()),
+        station: Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len()),
         evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
         laboratory: Laboratory::new(fleet, policy, seed.named("world")),
         environment: roster.environment(),
@@ -283,13 +283,14 @@ pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
 }
 
 /// The learning rates of a method.
-pub(super) fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
+pub(super) fn rates(raw: &raw::Raw, method: &Method) -> RateSchedule {
     let learning = &raw.learning;
     let of = |name: &str| raw.methods.rates.get(name);
-    let (server, terminal) = match of(method.name).or_else(|| method.rates_of.and_then(of)) {
-        Some(own) => (own.server_rate, own.terminal_rate),
-        None => (learning.server_rate, learning.terminal_rate),
-    };
+    let (server, terminal) =
+        match of(method.name()).or_else(|| method.rates_of.as_deref().and_then(of)) {
+            Some(own) => (own.server_rate, own.terminal_rate),
+            None => (learning.server_rate, learning.terminal_rate),
+        };
     RateSchedule {
         start: Rates { server: server as f32, terminal: terminal as f32 },
         final_share: learning.final_rate_share,

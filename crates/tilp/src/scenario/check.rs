@@ -144,7 +144,7 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.within("methods.reference.clairvoyant_episodes", told, 1, 1000)?;
     for (name, rates) in &raw.methods.rates {
         if super::method(name).is_err() {
-            let known: Vec<&str> = super::methods().iter().map(|method| method.name).collect();
+            let known: Vec<&str> = super::methods().iter().map(super::Method::name).collect();
             let expected = format!("one of {}, or a variant of one", known.join(", "));
             return Err(checker.wrong("methods.rates", name, &expected));
         }

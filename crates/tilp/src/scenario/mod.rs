@@ -25,7 +25,7 @@ pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
 pub use planner::{data_sheets, planner, suite_of, tasks, tilp_options};
-pub use registry::{Method, MethodInputs, method, methods};
+pub use registry::{Method, MethodInputs, Registry, method, methods};
 pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 
@@ -36,6 +36,8 @@ use crate::record::EventMark;
 use crate::record::FirstPassage;
 use load::Loaded;
 use raw::Raw;
+
+use crate::round::TerminalId;
 
 /// A complete, checked scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +101,11 @@ impl Scenario {
     /// When a success threshold counts as reached.
     pub fn first_passage(&self) -> FirstPassage {
         self.raw.evaluation.first_passage
+    }
+
+    /// The terminals that are there in a round, in the order of their ids.
+    pub fn members(&self, round: u64) -> Vec<TerminalId> {
+        events::presence(&self.raw).at(round).into_iter().collect()
     }
 
     /// Final episodes of each terminal.

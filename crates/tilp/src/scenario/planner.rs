@@ -28,7 +28,7 @@ pub fn planner(
     let schedule = TrainingSchedule {
         rule: Rule::Parallel,
         aggregate_every: raw.learning.aggregate_every,
-        rates: rates(raw, method("tilp")?),
+        rates: rates(raw, &method("tilp")?),
     };
     let nominal = known(raw, &cost, &hardware, &schedule, tasks);
     let options = tilp(raw);

@@ -62,7 +62,7 @@ impl Estimate {
             follow(&mut self.density, norm * norm / parameters, self.pace);
             // Norms of different sets of layers say nothing about each other.
             let before = self.norms.get(&one.id).filter(|(_, then)| *then == parameters);
-            if let Some((before, _)) = before.filter(|_| self.rate > 0.0) {
+            if let Some(&(before, _)) = before.filter(|_| self.rate > 0.0) {
                 let change = (norm - before).abs() / (self.rate * before);
                 follow(&mut self.smoothness, change, self.pace);
             }
@@ -82,7 +82,7 @@ impl Persist for Estimate {
         snapshot.put_f64("tiers/means", means.to_vec());
         let ids = self.norms.keys().map(|id| u64::from(id.0)).collect();
         snapshot.put_u64("tiers/terminals", ids);
-        let pairs = self.norms.values().flat_map(|(norm, parameters)| [*norm, *parameters]);
+        let pairs = self.norms.values().flat_map(|&(norm, parameters)| [norm, parameters]);
         snapshot.put_f64("tiers/norms", pairs.collect());
     }
 
@@ -94,9 +94,11 @@ impl Persist for Estimate {
         self.to_go = number(means[2]);
         let n = snapshot.len_of("tiers/terminals");
         let ids = snapshot.u64_up_to("tiers/terminals", n, u32::MAX.into())?;
-        let norms = snapshot.finite_f64("tiers/norms", 2 * n)?;
-        let pairs = norms.as_chunks::<2>().0.iter().map(|&[norm, parameters]| (norm, parameters));
-        self.norms = ids.iter().map(|&id| TerminalId(id as u32)).zip(pairs).collect();
+        let pairs = snapshot.finite_f64("tiers/norms", 2 * n)?.as_chunks::<2>().0;
+        let norm = |(&id, &[norm, parameters]): (&u64, &[f64; 2])| {
+            (TerminalId(id as u32), (norm, parameters))
+        };
+        self.norms = ids.iter().zip(pairs).map(norm).collect();
         Ok(())
     }
 }
