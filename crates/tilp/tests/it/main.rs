@@ -10,6 +10,7 @@
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `replay`: a run shown again to a twin.
+//! - `rounds`: rounds of a simulated cell with their records, for the other tests.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod baselines;
@@ -20,6 +21,7 @@ mod methods;
 mod oracle;
 mod plans;
 mod replay;
+mod rounds;
 mod runs;
 mod scenarios;
 mod tidy;
