@@ -105,6 +105,11 @@ impl Cost {
         self.computation + self.sending + self.receiving
     }
 
+    /// Energy of computation and sending.
+    pub fn energy(&self) -> Joules {
+        self.energy_compute + self.energy_radio
+    }
+
     /// What is spent by `deadline`: a terminal that is cut off has computed first and sent and
     /// received in proportion until then.
     pub fn until(&self, deadline: Seconds, power: Watts) -> Self {

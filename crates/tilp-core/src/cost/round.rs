@@ -3,7 +3,7 @@
 //! The simulated cell asks with true hardware, a method with nominal values: one formula for both.
 
 use super::{Accounting, Cost, FrontCopies, Grant, Hardware, Job, Link, Profile, cost};
-use crate::round::{Limits, ProjectedDecision, TerminalDecision, TerminalReport};
+use crate::round::{Limits, ProjectedDecision, RoundOrder, TerminalDecision, TerminalReport};
 use crate::rule::Rule;
 use crate::units::{Bits, Bytes, Hertz, Seconds, Watts};
 use crate::wireless::{self, RateModel};
@@ -34,6 +34,18 @@ pub struct RoundInputs<'a> {
     pub rule: Rule,
     /// When the round closes for terminals that have not finished.
     pub closes: Seconds,
+}
+
+impl<'a> RoundInputs<'a> {
+    /// An order that is executed on this hardware, for terminals with these reports.
+    pub fn of(
+        order: &RoundOrder,
+        reports: &'a [TerminalReport],
+        hardware: &'a [Hardware],
+        closes: Seconds,
+    ) -> Self {
+        Self { reports, hardware, aggregates: order.aggregates, rule: order.rule, closes }
+    }
 }
 
 /// What a round costs, uncut; one entry per terminal.

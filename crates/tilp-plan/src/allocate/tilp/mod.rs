@@ -14,6 +14,7 @@ mod options;
 mod persist;
 mod plan;
 mod scene;
+mod settings;
 
 use std::sync::Mutex;
 
@@ -21,6 +22,7 @@ pub use explain::{Plan, Reason, RunnerUp, TerminalPlan};
 pub use options::{
     DecoderOptions, Parts, StartOptions, SuggestionOptions, TilpOptions, WorthOptions,
 };
+pub use settings::{TilpSettings, TwinSettings};
 
 use decode::Decoder;
 use plan::{Sights, Work};
