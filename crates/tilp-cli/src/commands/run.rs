@@ -120,8 +120,9 @@ fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> Str
     let [low, high] = summary.success_final_interval.unwrap_or([f64::NAN; 2]);
     let rta = [summary.rta.at_60, summary.rta.at_70, summary.rta.at_80];
     let rta = rta.map(|round| round.map_or("-".into(), |round| round.to_string())).join(" / ");
+    let note = spec.scenario.note().map_or(String::new(), |note| format!(" ({note})"));
     [
-        format!("{} on {}, seed {}", spec.method.name(), spec.scenario.name(), spec.seeds()),
+        format!("{} on {}{note}, seed {}", spec.method.name(), spec.scenario.name(), spec.seeds()),
         format!(
             "  success            {} (95 %: {:.1} to {:.1} %), far third {}, worst task {}",
             percent(summary.success_final),

@@ -57,6 +57,7 @@ pub(super) fn evaluation() -> Evaluation {
         first_passage: FirstPassage::Single,
         rule: Some(Rule::Parallel),
         events: Vec::new(),
+        note: None,
     }
 }
 

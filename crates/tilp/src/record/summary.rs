@@ -28,6 +28,8 @@ pub struct Evaluation {
     pub rule: Option<Rule>,
     /// The events of the run.
     pub events: Vec<EventMark>,
+    /// What kind of scenario it was, where that needs saying.
+    pub note: Option<String>,
 }
 
 /// A value for each success threshold; none where it was not reached.
@@ -53,6 +55,10 @@ impl<T> AtThresholds<T> {
 /// The metrics of one run. A mean over nothing, or a rate without an episode, is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// What kind of scenario it was, where that needs saying: a profile scenario has neither robots
+    /// nor tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Rounds executed.
     pub rounds: u64,
     /// Success on final episodes of all terminals.
@@ -131,6 +137,7 @@ impl Summary {
         let events = &evaluation.events;
         let no_violation = rounds.iter().map(|row| f64::from(u8::from(row.violation == 0.0)));
         Self {
+            note: evaluation.note.clone(),
             rounds: rounds.len() as u64,
             success_final: success_rate(counts()),
             success_final_interval: wilson_95(all),

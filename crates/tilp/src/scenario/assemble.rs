@@ -10,6 +10,7 @@ use super::cache::Cache;
 use super::events::{WorkChange, disturbances, presence, work_changes};
 use super::learning::Learning;
 use super::planner::tilp;
+use super::profile::{self, ProfileParts};
 use super::raw;
 use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
@@ -33,8 +34,8 @@ use crate::wireless::{
     large_scale_gains,
 };
 use crate::world::{
-    CellParts, Channel, DataSets, Laboratory, Late, Presence, Radio, RobotEvaluator, SimulatedCell,
-    draw_truth,
+    CellParts, Channel, DataSets, Halves, Laboratory, Late, Presence, Radio, RobotEvaluator,
+    Robots, SimulatedCell, draw_truth,
 };
 
 /// The policies that come with the program.
@@ -43,16 +44,17 @@ const BASES: [(&str, &[u8]); 2] = [
     ("builtin:libero-object", include_bytes!("base-libero-object.safetensors")),
 ];
 
-/// The parts of a run: one for each role.
-pub struct Parts {
+/// The parts of a run: one for each role. What learns, who examines and who evaluates belong
+/// together.
+pub struct Parts<L = Halves, X = Robots, V = RobotEvaluator> {
     /// The physical side.
-    pub cell: SimulatedCell,
+    pub cell: SimulatedCell<L>,
     /// The base station with its method.
     pub station: Station,
     /// Runs calibration episodes.
-    pub evaluator: RobotEvaluator,
+    pub evaluator: V,
     /// Knows the hidden truth and keeps the books.
-    pub laboratory: Laboratory,
+    pub laboratory: Laboratory<X>,
     /// What a result may depend on outside the program: names and versions or hashes.
     pub environment: BTreeMap<String, String>,
 }
@@ -80,6 +82,14 @@ impl Seeds {
             Self { seed, replicate } => format!("{seed}-r{replicate}"),
         }
     }
+
+    /// The stream of minibatches, out of that of the engine.
+    pub(super) fn minibatches(self, engine: Seed) -> Seed {
+        match self.replicate {
+            0 => engine,
+            replicate => engine.named("replicate").at(replicate),
+        }
+    }
 }
 
 impl fmt::Display for Seeds {
@@ -91,7 +101,7 @@ impl fmt::Display for Seeds {
     }
 }
 
-/// Puts a run together. `progress` hears how many terminals' demonstrations are made.
+/// Puts a run with robots together. `progress` hears how many terminals' demonstrations are made.
 pub fn assemble(
     scenario: &Scenario,
     method: Method,
@@ -99,11 +109,36 @@ pub fn assemble(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
-    assemble_with_clock(scenario, method, seed.into(), None, cache, progress)
+    robots(scenario, method, seed.into(), None, cache, progress)
 }
 
-/// The same with a clock for methods that plan within a budget. Nobody gets it without one.
-pub fn assemble_with_clock(
+/// A run put together, by what learns in it.
+pub enum World {
+    /// A policy that moves robots.
+    Robots(Box<Parts>),
+    /// A law of learning.
+    Profile(Box<ProfileParts>),
+}
+
+/// Puts a run together, whatever learns in it. A method gets the clock only if it plans within a
+/// budget.
+pub fn assemble_world(
+    scenario: &Scenario,
+    method: Method,
+    seeds: Seeds,
+    clock: Option<Clock>,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<World, ScenarioError> {
+    if let Some(profile) = &scenario.raw.profile {
+        let parts = profile::assemble(scenario, profile, method, seeds, clock)?;
+        return Ok(World::Profile(Box::new(parts)));
+    }
+    let parts = robots(scenario, method, seeds, clock, cache, progress)?;
+    Ok(World::Robots(Box::new(parts)))
+}
+
+fn robots(
     scenario: &Scenario,
     method: Method,
     seeds: Seeds,
@@ -111,24 +146,52 @@ pub fn assemble_with_clock(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
+    let (raw, seed) = (&scenario.raw, Seed::new(seeds.seed));
+    let (policy, base) = policy(scenario)?;
+    let policy = Arc::new(policy);
+    let roster = Roster::draw(scenario, seed.named("fleet"))?;
+    let (station, radio) = station_and_radio(scenario, method, seed, roster.tasks(), clock)?;
+    let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
+    let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
+    let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
+    let presence = presence(raw);
+    let engine = engine(raw, policy.clone(), &base, data.first(), &presence, seeds);
+    let cell = SimulatedCell::new(CellParts {
+        radio,
+        learner: Halves { engine, data },
+        tasks: roster.tasks(),
+        presence,
+        measurement_noise: raw.hardware.measurement_noise,
+        seed: seed.named("world"),
+    });
+    Ok(Parts {
+        cell,
+        station,
+        evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
+        laboratory: Laboratory::new(fleet, policy, seed.named("world")),
+        environment: roster.environment(),
+    })
+}
+
+/// The base station with its method, and the true radio and hardware: the same whatever learns.
+pub(super) fn station_and_radio(
+    scenario: &Scenario,
+    method: Method,
+    seed: Seed,
+    tasks: Vec<usize>,
+    clock: Option<Clock>,
+) -> Result<(Station, Radio), ScenarioError> {
     let raw = &scenario.raw;
     let schedule = TrainingSchedule {
         rule: method.training(scenario)?,
         aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
         rates: rates(raw, &method),
     };
-    let seed = Seed::new(seeds.seed);
-    let (policy, base) = policy(scenario)?;
-    let policy = Arc::new(policy);
-    let cost = cost_model(raw, &policy);
+    let cost = cost_model(scenario)?;
     let radio = radio(scenario, &cost, seed)?;
-    let roster = Roster::draw(scenario, seed.named("fleet"))?;
-    let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
-    let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
-    let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
     let allocator = method.build(MethodInputs {
         problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
-        nominal: known(raw, &cost, &radio.nominal, &schedule, roster.tasks()),
+        nominal: known(raw, &cost, &radio.nominal, &schedule, tasks),
         knobs: raw.methods.reference,
         tilp: tilp(raw),
         oracle: raw.methods.oracle.options(),
@@ -139,33 +202,28 @@ pub fn assemble_with_clock(
         seed: seed.named("allocator"),
         variant: method.published,
     });
-    let presence = presence(raw);
-    let cell = SimulatedCell::new(CellParts {
-        radio,
-        engine: engine(raw, policy.clone(), &base, data.first(), &presence, seeds),
-        data,
-        tasks: roster.tasks(),
-        presence,
-        measurement_noise: raw.hardware.measurement_noise,
-        seed: seed.named("world"),
-    });
-    Ok(Parts {
-        cell,
-        station: Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len()),
-        evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
-        laboratory: Laboratory::new(fleet, policy, seed.named("world")),
-        environment: roster.environment(),
-    })
+    Ok((Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len()), radio))
 }
 
 /// Limits, sizes, billing and the rate formula of a scenario.
-pub(super) fn cost_model(raw: &raw::Raw, policy: &Policy) -> CostModel {
-    CostModel {
+pub(super) fn cost_model(scenario: &Scenario) -> Result<CostModel, ScenarioError> {
+    let raw = &scenario.raw;
+    let profile = match &raw.profile {
+        Some(profile) => profile::cost_profile(raw, profile),
+        None => policy_profile(raw, &untrained(scenario)?),
+    };
+    Ok(CostModel {
         limits: limits(raw),
-        profile: profile(raw, policy),
+        profile,
         accounting: accounting(raw),
         rate_model: raw.cell.fading,
-    }
+    })
+}
+
+/// Hardware of the terminals by data sheet.
+pub(super) fn nominal(raw: &raw::Raw, n_terminals: usize, seed: Seed) -> Vec<Hardware> {
+    let drawn = draw_nominal(n_terminals, &hardware_range(raw), seed.named("hardware"));
+    profile::nominal(raw, drawn)
 }
 
 /// The true radio and hardware.
@@ -175,16 +233,19 @@ fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, Sce
     let places = raw.cell.trace.is_empty().then(|| places(raw, seed));
     let (n_terminals, range) = (raw.cell.n_terminals, hardware_range(raw));
     let hardware = seed.named("hardware");
-    let nominal = draw_nominal(n_terminals, &range, hardware);
+    let nominal = nominal(raw, n_terminals, seed);
     let (short, ample) = (raw.hardware.short_memory_share, raw.hardware.ample_memory);
-    let (profile, cuts) = (&cost.profile, &cost.limits.cuts);
+    let cuts = &cost.limits.cuts;
     Ok(Radio {
         cost: cost.clone(),
         channel: channel(scenario, places.as_deref().unwrap_or_default(), seed)?,
         disturbances: disturbances(scenario, places.as_deref())?,
         truth: draw_truth(&nominal, &range, hardware),
         nominal,
-        memory: draw_memory(n_terminals, short, ample, profile, cuts, hardware),
+        memory: profile::memory(
+            raw,
+            draw_memory(n_terminals, short, ample, &cost.profile, cuts, hardware),
+        ),
         late: raw.limits.late,
         give_up: Seconds(raw.limits.give_up_s),
     })
@@ -303,7 +364,7 @@ pub(super) fn rates(raw: &raw::Raw, method: &Method) -> RateSchedule {
 fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
     let cell = &raw.cell;
     let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
-    draw_places(cell.n_terminals, inner, outer, seed.named("places"))
+    profile::places(raw, draw_places(cell.n_terminals, inner, outer, seed.named("places")))
 }
 
 fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel, ScenarioError> {
@@ -320,6 +381,7 @@ fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel,
         shadowing_distance_m: cell.shadowing_distance_m,
     };
     let gains = large_scale_gains(places, &around, seed.named("gains"));
+    let gains = profile::gains(&scenario.raw, gains);
     let rho = correlation(cell.doppler_hz, cell.round_interval_s);
     let fading = Fading::new(cell.n_terminals, rho, seed.named("fading"));
     Ok(Channel::Drawn { gains, fading })
@@ -392,6 +454,9 @@ fn architecture(raw: &raw::Raw) -> Architecture {
 
 /// The scenario's policy without weights.
 pub fn untrained(scenario: &Scenario) -> Result<Policy, ScenarioError> {
+    if scenario.raw.profile.is_some() {
+        return Err(profile::no_policy(scenario));
+    }
     Policy::new(architecture(&scenario.raw)).map_err(|error| ScenarioError::Range {
         field: format!("model.{}", error.field),
         value: error.value.clone(),
@@ -418,7 +483,7 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
-pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+fn policy_profile(raw: &raw::Raw, policy: &Policy) -> Profile {
     let (batch, optimiser) = (raw.learning.batch, raw.learning.optimiser());
     let cut = |layer: usize| policy.profile(layer, batch, optimiser);
     Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }
@@ -435,10 +500,7 @@ fn engine(
     let seed = Seed::new(seeds.seed).named("engine");
     let settings = Settings {
         seed,
-        minibatches: match seeds.replicate {
-            0 => seed,
-            replicate => seed.named("replicate").at(replicate),
-        },
+        minibatches: seeds.minibatches(seed),
         samples: raw.learning.batch,
         server_rate: raw.learning.server_rate as f32,
         client_rate: raw.learning.terminal_rate as f32,

@@ -22,6 +22,7 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     tasks(&checker, raw)?;
     evaluation(&checker, raw)?;
     methods(&checker, raw)?;
+    super::profile::check(&checker, raw)?;
     super::check_events::events(&checker, raw)
 }
 
@@ -74,9 +75,11 @@ fn model(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         checker.within("model.merge_after", block as u64, 1, model.blocks as u64 - 1)?;
     }
     let ascending = model.cuts.windows(2).all(|pair| pair[0] < pair[1]);
-    let inside = model.cuts.iter().all(|cut| (1..=model.blocks + 1).contains(cut));
+    // The last part stays with the server.
+    let parts = raw.profile.as_ref().map(|profile| profile.cuts.len().saturating_sub(1));
+    let layers = parts.unwrap_or(model.blocks + 1);
+    let inside = model.cuts.iter().all(|cut| (1..=layers).contains(cut));
     if model.cuts.is_empty() || model.cuts.len() > MAX_CUTS || !ascending || !inside {
-        let layers = model.blocks + 1;
         let expected = format!("ascending layers of 1..={layers}, at most {MAX_CUTS}");
         return Err(checker.wrong("model.cuts", format!("{:?}", model.cuts), &expected));
     }

@@ -8,10 +8,12 @@ use super::format;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
-pub const BUILTIN: [(&str, &str); 8] = [
+pub const BUILTIN: &[(&str, &str)] = &[
     ("default", include_str!("../../../../configs/default.toml")),
     ("factory-rt", include_str!("../../../../configs/factory-rt.toml")),
     ("libero-object", include_str!("../../../../configs/libero-object.toml")),
+    ("profile-openvla", include_str!("../../../../configs/profile-openvla.toml")),
+    ("profile-smolvla", include_str!("../../../../configs/profile-smolvla.toml")),
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("scarce", include_str!("../../../../configs/scarce.toml")),
     ("shift", include_str!("../../../../configs/shift.toml")),
@@ -183,6 +185,8 @@ const UNWRITTEN: &[&str] = &[
     "methods.reference.clairvoyant_episodes",
     "methods.reference.deficit",
     "methods.reference.deficit_prior",
+    "profile.model",
+    "profile.terminals",
     "tasks.engine",
 ];
 

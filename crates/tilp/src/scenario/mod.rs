@@ -12,6 +12,7 @@ mod learning;
 mod libero;
 mod load;
 mod planner;
+mod profile;
 mod raw;
 mod raw_events;
 mod registry;
@@ -19,12 +20,13 @@ mod robots;
 mod twin;
 
 pub use assemble::{
-    Parts, Seeds, assemble, assemble_with_clock, policy, read_recording, recording, untrained,
+    Parts, Seeds, World, assemble, assemble_world, policy, read_recording, recording, untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
-pub use planner::{data_sheets, planner, suite_of, tasks, tilp_options};
+pub use planner::{data_sheets, n_layers, planner, suite_of, tasks, tilp_options};
+pub use profile::{PROFILE_NOTE, ProfileParts};
 pub use registry::{Method, MethodInputs, Registry, method, methods};
 pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
@@ -50,6 +52,14 @@ pub struct Scenario {
 impl Scenario {
     /// Loads a built-in name or a file, applies `key=value` overrides, checks every value.
     pub fn load(name: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
+        // Tables are read first: an override may change what came from one.
+        if let Ok(mut plain) = load::load(name, &[])
+            && plain.raw.profile.as_ref().is_some_and(profile::names_tables)
+        {
+            profile::read_tables(&mut plain)?;
+            let table = toml::Table::try_from(&plain.raw).expect("a scenario is plain data");
+            return Self::checked(load::vary(table, &plain.place, plain.folder, overrides)?);
+        }
         Self::checked(load::load(name, overrides)?)
     }
 
@@ -59,7 +69,8 @@ impl Scenario {
         Self::checked(load::vary(table, &self.place, self.folder.clone(), overrides)?)
     }
 
-    fn checked(loaded: Loaded) -> Result<Self, ScenarioError> {
+    fn checked(mut loaded: Loaded) -> Result<Self, ScenarioError> {
+        profile::read_tables(&mut loaded)?;
         check::check(&loaded)?;
         let Loaded { mut raw, place, folder } = loaded;
         // The resolved scenario stands in a run folder: its files must be found from there too.
@@ -116,6 +127,11 @@ impl Scenario {
     /// Control steps after which an episode has failed.
     pub fn episode_steps(&self) -> usize {
         self.raw.tasks.episode_steps
+    }
+
+    /// What everything says that is made in this scenario; none if there is nothing to say.
+    pub fn note(&self) -> Option<&'static str> {
+        self.raw.profile.as_ref().map(|_| PROFILE_NOTE)
     }
 
     /// What moves the robots.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::knobs::{Baselines, Oracle};
 use super::learning::Learning;
+use super::profile::Profile;
 pub use super::raw_events::{Change, Event, TerminalRef};
 use crate::allocate::{ReferenceKnobs, TilpSettings};
 use crate::record::FirstPassage;
@@ -45,6 +46,9 @@ pub struct Raw {
     pub evaluation: Evaluation,
     /// Knobs of the allocation methods.
     pub methods: Methods,
+    /// Sizes from tables and learning by a law, instead of a policy and robots; none for those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Dated events, in the order of their rounds; none if the list is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,

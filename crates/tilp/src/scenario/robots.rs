@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::cache::Cache;
 use super::events::{Work, WorkChange};
 use super::libero::LiberoRoster;
+use super::profile;
 use super::raw;
 use super::{Scenario, ScenarioError};
 use crate::rng::Seed;
@@ -21,6 +22,9 @@ const DEMONSTRATIONS_VERSION: u32 = 1;
 
 /// The suite that a scenario asks for.
 pub(super) fn suite(raw: &raw::Raw) -> &'static Suite {
+    if let Some(profile) = &raw.profile {
+        return profile::suite(profile);
+    }
     match raw.tasks.suite {
         raw::SuiteName::Tabletop => &tabletop::SUITE,
         raw::SuiteName::LiberoObject => &libero::SUITE,
@@ -36,13 +40,14 @@ fn engine(raw: &raw::Raw) -> Engine {
 /// The tasks of the terminals: dealt out in proportion and shuffled.
 pub(super) fn deal_tasks(raw: &raw::Raw, seed: Seed) -> Vec<usize> {
     use rand::seq::SliceRandom;
-    let shares = match raw.tasks.suite {
-        raw::SuiteName::Tabletop => raw.tasks.shares.in_order().to_vec(),
-        raw::SuiteName::LiberoObject => vec![1; libero::SUITE.tasks.len()],
+    let shares = match (&raw.profile, raw.tasks.suite) {
+        (Some(profile), _) => profile.tasks.values().copied().collect(),
+        (None, raw::SuiteName::Tabletop) => raw.tasks.shares.in_order().to_vec(),
+        (None, raw::SuiteName::LiberoObject) => vec![1; libero::SUITE.tasks.len()],
     };
     let mut tasks = deal(&shares, raw.cell.n_terminals);
     tasks.shuffle(&mut seed.stream("tasks"));
-    tasks
+    profile::tasks(raw, tasks)
 }
 
 /// The cells of the terminals, before their worlds are loaded.
@@ -181,17 +186,7 @@ impl Roster {
         changes: &[WorkChange],
         seed: Seed,
     ) -> Result<Fleet, ScenarioError> {
-        let evaluation = &raw.evaluation;
-        let schedule = Schedule {
-            calibrate_every: evaluation.calibrate_every,
-            calibration_episodes: evaluation.calibration_episodes,
-            measure_every: evaluation.measure_every,
-            report_episodes: evaluation.report_episodes,
-            final_episodes: evaluation.final_episodes,
-            episode_steps: raw.tasks.episode_steps,
-            loss_every: evaluation.loss_every,
-            loss_samples: evaluation.loss_samples,
-        };
+        let schedule = schedule(raw);
         // Measured with more mass than anybody was shown, if the scenario asks for it.
         let measured =
             |work: Work| Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work };
@@ -209,6 +204,21 @@ impl Roster {
             }
         }
         Ok(Fleet { suite: suite(raw), cells, changes: replaced, schedule, seed })
+    }
+}
+
+/// When success is measured, and on how many episodes.
+pub(super) fn schedule(raw: &raw::Raw) -> Schedule {
+    let evaluation = &raw.evaluation;
+    Schedule {
+        calibrate_every: evaluation.calibrate_every,
+        calibration_episodes: evaluation.calibration_episodes,
+        measure_every: evaluation.measure_every,
+        report_episodes: evaluation.report_episodes,
+        final_episodes: evaluation.final_episodes,
+        episode_steps: raw.tasks.episode_steps,
+        loss_every: evaluation.loss_every,
+        loss_samples: evaluation.loss_samples,
     }
 }
 

@@ -23,6 +23,9 @@ const FIRST_MEASUREMENTS: u64 = 2;
 pub struct TwinReport {
     /// Name of the scenario.
     pub scenario: String,
+    /// What kind of scenario it is, where that needs saying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
     /// The method that decided in the run.
     pub method: String,
     /// Seed of the run.
@@ -157,6 +160,7 @@ pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
     let loops = [("network", freeze.network), ("training", freeze.training), ("task", freeze.task)];
     TwinReport {
         scenario: replay.scenario.name().to_owned(),
+        note: replay.scenario.note(),
         method: replay.method.name().to_owned(),
         seed: replay.seed,
         rounds: replay.n_rounds(),
