@@ -2,10 +2,12 @@
 
 use rand::RngExt;
 use tilp::allocate::{Deficit, Greedy, Problem, Random, ReferenceKnobs};
-use tilp::cost::{Accounting, Grant, Payload, Profile, Sync};
+use tilp::cost::{Accounting, CostModel, Grant, Hardware, Payload, Profile, Sync};
+use tilp::datasheet::{HardwareRange, draw_nominal};
 use tilp::rng::{Rng, Seed};
 use tilp::round::{
-    Allocator, Decision, Limits, Observation, SuccessCount, TerminalDecision, TerminalView,
+    Allocator, Decision, Limits, Observation, SuccessCount, TerminalDecision, TerminalId,
+    TerminalReport, TerminalView,
 };
 use tilp::scenario::{Scenario, untrained};
 use tilp::split::compress::Compressor;
@@ -13,7 +15,6 @@ use tilp::split::model::SplitModel;
 use tilp::tasks::tabletop::{ACTION, Family};
 use tilp::units::{Bytes, Gain, Hertz, Seconds, Watts};
 use tilp::wireless::RateModel;
-use tilp::world::{HardwareRange, draw_nominal};
 
 const N_OBSERVATIONS: u64 = 300;
 
@@ -34,7 +35,8 @@ pub fn profile() -> Profile {
     Profile { batch: 64, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
-pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Problem {
+/// A problem, and the data sheets of its terminals.
+pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> (Problem, Vec<Hardware>) {
     let range = HardwareRange {
         clock: Hertz(1.5e9),
         operations_per_cycle: [0.01, 10.0],
@@ -44,7 +46,7 @@ pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Problem 
         hidden_noise_figure_db: 0.0,
     };
     let averaged = rng.random_range(0..4) == 0;
-    Problem {
+    let cost = CostModel {
         limits: limits(),
         profile: profile.clone(),
         accounting: Accounting {
@@ -52,10 +54,10 @@ pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Problem 
             payload: Payload::Encoded,
             sync: Sync::Billed,
         },
-        hardware: draw_nominal(n_terminals, &range, Seed::new(rng.random())),
         rate_model: if averaged { RateModel::Averaged } else { RateModel::Held },
-        cut: 2 + rng.random_range(0..5),
-    }
+    };
+    let hardware = draw_nominal(n_terminals, &range, Seed::new(rng.random()));
+    (Problem { cost, cut: 2 + rng.random_range(0..5) }, hardware)
 }
 
 fn knobs(n_terminals: usize, rng: &mut Rng) -> ReferenceKnobs {
@@ -69,31 +71,37 @@ fn knobs(n_terminals: usize, rng: &mut Rng) -> ReferenceKnobs {
 }
 
 /// From a terminal beside the mast to one that nobody hears.
-fn terminal(profile: &Profile, rng: &mut Rng) -> TerminalView {
+fn terminal(profile: &Profile, id: TerminalId, hardware: Hardware, rng: &mut Rng) -> TerminalView {
     let power_of_ten = |rng: &mut Rng, low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
     let dead = rng.random_range(0..40) == 0;
     let held = rng.random_range(0..=6);
     let some = rng.random::<bool>();
+    let gain = Gain(if dead { 0.0 } else { power_of_ten(rng, -20.0, -5.0) });
+    let fading_power = match rng.random_range(0..20) {
+        0 => 0.0,
+        1 => power_of_ten(rng, -12.0, -4.0),
+        _ => power_of_ten(rng, -2.0, 1.0),
+    };
     TerminalView {
-        gain: Gain(if dead { 0.0 } else { power_of_ten(rng, -20.0, -5.0) }),
-        fading_power: match rng.random_range(0..20) {
-            0 => 0.0,
-            1 => power_of_ten(rng, -12.0, -4.0),
-            _ => power_of_ten(rng, -2.0, 1.0),
-        },
         previous_bandwidth: Hertz(rng.random_range(0.0..1e8)),
         gradient_norm: some.then(|| power_of_ten(rng, -6.0, 6.0)),
         loss: some.then(|| power_of_ten(rng, -6.0, 6.0)),
         rounds_since_scheduled: some.then(|| rng.random_range(1..1000)),
-        n_samples: rng.random_range(1..10_000),
-        memory: Bytes(rng.random_range(0..2 * profile.memory(6).0)),
-        task: rng.random_range(0..Family::ALL.len()),
-        held_layers: held,
-        owed_layers: rng.random_range(0..=held),
+        report: TerminalReport {
+            id,
+            hardware,
+            gain,
+            fading_power,
+            n_samples: rng.random_range(1..10_000),
+            memory: Bytes(rng.random_range(0..2 * profile.memory(6).0)),
+            task: rng.random_range(0..Family::ALL.len()),
+            held_layers: held,
+            owed_layers: rng.random_range(0..=held),
+        },
     }
 }
 
-pub fn observation(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Observation {
+pub fn observation(profile: &Profile, hardware: &[Hardware], rng: &mut Rng) -> Observation {
     let count = |rng: &mut Rng| {
         let episodes = rng.random_range(0..20);
         SuccessCount { successes: rng.random_range(0..=episodes), episodes }
@@ -104,7 +112,9 @@ pub fn observation(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> Obse
         aggregates: rng.random(),
         loss: Some(1.0),
         success: rng.random::<bool>().then(|| Family::ALL.map(|_| count(rng)).to_vec()),
-        terminals: (0..n_terminals).map(|_| terminal(profile, rng)).collect(),
+        terminals: (hardware.iter().zip(0..))
+            .map(|(hardware, id)| terminal(profile, TerminalId(id), *hardware, rng))
+            .collect(),
     }
 }
 
@@ -121,9 +131,9 @@ fn cases() -> impl Iterator<Item = Case> {
         let seed = Seed::new(index).named("methods");
         let mut rng = seed.rng();
         let n_terminals = 1 + index as usize % 60;
-        let problem = problem(&profile, n_terminals, &mut rng);
+        let (problem, hardware) = problem(&profile, n_terminals, &mut rng);
         let knobs = knobs(n_terminals, &mut rng);
-        let seen = observation(&profile, n_terminals, &mut rng);
+        let seen = observation(&profile, &hardware, &mut rng);
         Case { problem, knobs, seen, seed }
     })
 }
@@ -152,7 +162,7 @@ fn assert_promises(case: &Case, decision: &Decision) {
     assert!(scheduled.len() <= knobs.n_scheduled);
     let reachable = problem.reachable(seen, knobs.skip_far_share);
     assert!(scheduled.iter().all(|n| reachable.contains(n)));
-    let band = problem.band(seen, &scheduled);
+    let band = problem.band(seen, &scheduled, seen.aggregates);
     assert!(decision.bandwidth().0 <= band.0 * (1.0 + 1e-9));
     if decision.fallback {
         assert_eq!(scheduled.len(), 1);
@@ -172,7 +182,7 @@ fn assert_promises(case: &Case, decision: &Decision) {
 fn holds_promises(build: impl Fn(&Case) -> Box<dyn Allocator>) {
     let mut n_fallbacks = 0;
     for case in cases() {
-        let decision = build(&case).decide(&case.seen);
+        let decision = build(&case).decide(&case.seen).unwrap();
         assert_promises(&case, &decision);
         n_fallbacks += u64::from(decision.fallback);
     }
@@ -199,7 +209,7 @@ fn a_decision_depends_on_seed_and_observation_only() {
     for case in cases().take(20) {
         let again = || Deficit::new(case.problem.clone(), case.knobs, case.seed);
         let mut used = again();
-        used.decide(&Observation { round: 1, ..case.seen.clone() });
+        used.decide(&Observation { round: 1, ..case.seen.clone() }).unwrap();
         assert_eq!(used.decide(&case.seen), again().decide(&case.seen));
     }
 }
@@ -208,10 +218,10 @@ fn a_decision_depends_on_seed_and_observation_only() {
 fn two_groups(success: Option<[u64; 2]>) -> (Problem, Observation) {
     let profile = profile();
     let mut rng = Seed::new(7).rng();
-    let mut problem = problem(&profile, 20, &mut rng);
+    let (mut problem, hardware) = problem(&profile, 20, &mut rng);
     problem.cut = 2;
     problem.cost.rate_model = RateModel::Held;
-    let mut seen = observation(&profile, 20, &mut rng);
+    let mut seen = observation(&profile, &hardware, &mut rng);
     seen.aggregates = false;
     for (n, view) in seen.terminals.iter_mut().enumerate() {
         view.report.gain = Gain(1e-9 * (1.0 + n as f64 / 10.0));
@@ -243,7 +253,7 @@ fn second_share(success: Option<[u64; 2]>) -> f64 {
     let mut counts = [0.0; 2];
     for round in 1..=400 {
         seen.round = round;
-        let decision = deficit.decide(&seen);
+        let decision = deficit.decide(&seen).unwrap();
         assert_eq!(decision.scheduled().count(), 4);
         decision.scheduled().for_each(|n| counts[usize::from(n >= 10)] += 1.0);
     }
@@ -268,8 +278,10 @@ fn deficit_is_fair_before_the_first_measurement_and_when_all_is_well() {
 fn greedy_takes_the_best_channels_of_the_round() {
     let (problem, mut seen) = two_groups(None);
     let mut greedy = Greedy::new(problem, FOUR);
-    assert_eq!(greedy.decide(&seen).scheduled().collect::<Vec<_>>(), [16, 17, 18, 19]);
+    let mut taken =
+        |seen: &Observation| greedy.decide(seen).unwrap().scheduled().collect::<Vec<_>>();
+    assert_eq!(taken(&seen), [16, 17, 18, 19]);
     seen.terminals[18].report.fading_power = 1e-3;
     seen.terminals[2].report.fading_power = 10.0;
-    assert_eq!(greedy.decide(&seen).scheduled().collect::<Vec<_>>(), [2, 16, 17, 19]);
+    assert_eq!(taken(&seen), [2, 16, 17, 19]);
 }

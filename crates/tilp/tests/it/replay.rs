@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tilp::experiment::replay::{Replay, TwinReport, figures, forecasts, report};
 use tilp::record::{Files, History, RunFolder};
-use tilp::round::{Allocator, World};
-use tilp::run::{Recorder, RoundRecord, run};
-use tilp::scenario::{Parts, assemble_twin, method};
+use tilp::run::{Observer, RoundRecord};
+use tilp::scenario::{assemble_twin, method};
 use tilp::snapshot::{Persist, Snapshot};
+use tilp::station::Station;
 use tilp::twin::Twin;
 
+use crate::rounds::{books, go_on};
 use crate::worlds;
 
 /// Success is measured often, copies are aggregated, and somebody is late.
@@ -30,25 +31,19 @@ struct Keep {
     method: Snapshot,
 }
 
-impl Recorder for Keep {
-    fn record(
-        &mut self,
-        round: RoundRecord,
-        _: &dyn World,
-        allocator: &dyn Allocator,
-    ) -> ControlFlow<()> {
-        self.history.push(&round);
-        self.rounds.push(round);
+impl<C: ?Sized> Observer<C> for Keep {
+    fn completed(&mut self, round: &RoundRecord, _: &C, station: &Station) -> ControlFlow<()> {
+        self.history.push(round);
+        self.rounds.push(round.clone());
         self.method = Snapshot::default();
-        allocator.save(&mut self.method);
+        station.method().save(&mut self.method);
         ControlFlow::Continue(())
     }
 }
 
 fn lived(name: &str, overrides: &[&str]) -> Keep {
-    let Parts { mut world, mut allocator, limits, .. } = worlds::parts(name, overrides);
     let mut keep = Keep::default();
-    run(&mut world, &mut *allocator, &limits, 24, &mut keep);
+    go_on(&mut worlds::parts(name, overrides), 24, &mut keep);
     keep
 }
 
@@ -89,10 +84,10 @@ fn assert_same(keep: &Keep, replay: &Replay) -> (usize, usize) {
     assert_eq!(replay.rounds().count(), keep.rounds.len());
     for (found, lived) in replay.rounds().zip(&keep.rounds) {
         assert_eq!(found.seen, lived.seen);
-        assert_eq!(found.plan, lived.plan);
-        assert_eq!(found.outcome, lived.done.outcome);
-        n_late += lived.done.outcome.terminals.iter().filter(|one| one.late).count();
-        n_measured += usize::from(lived.done.outcome.success.is_some());
+        assert_eq!(found.plan, lived.order.plan);
+        assert_eq!(found.outcome, lived.outcome);
+        n_late += lived.outcome.terminals.iter().filter(|one| one.late).count();
+        n_measured += usize::from(lived.outcome.success.is_some());
     }
     (n_late, n_measured)
 }
@@ -110,12 +105,12 @@ fn a_replay_shows_exactly_what_the_base_station_saw_decided_and_measured() {
 #[test]
 fn a_method_that_trains_in_a_way_unknown_to_the_twin_is_refused_by_name() {
     for name in ["fedavg", "splitnn", "adaptsfl+guard", "ga-sfl", "hsfl"] {
-        let found = assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0);
+        let found = assemble_twin(&worlds::tiny(&[]), &method(name).unwrap(), 0);
         let said = found.expect_err(name).to_string();
         assert!(said.contains(&format!("method = {name}, expected one whose")), "{said}");
     }
     for name in ["splitfed+guard", "asfl+q0.75", "fedsl", "tilp"] {
-        assert!(assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0).is_ok(), "{name}");
+        assert!(assemble_twin(&worlds::tiny(&[]), &method(name).unwrap(), 0).is_ok(), "{name}");
     }
 }
 
@@ -139,7 +134,7 @@ fn a_replay_over_a_recorded_channel_is_exact_too() {
 fn a_twin_that_is_shown_the_run_again_is_the_twin_that_lived_through_it() {
     let (keep, replay) = recorded("twin", "tilp", &["methods.tilp.samples=32"]);
     let parts =
-        assemble_twin(&replay.scenario, method("tilp").unwrap(), replay.seed).expect("it is sound");
+        assemble_twin(&replay.scenario, &method("tilp").unwrap(), replay.seed).expect("it is sound");
     let mut lived = Twin::new(parts.nominal, parts.options);
     lived.restore(&keep.method).unwrap();
     let again = forecasts(&replay).twin;
@@ -216,8 +211,7 @@ fn the_loss_decrease_is_scored_in_total_and_per_task_in_the_rounds_that_were_loo
     let all = forecasts(&replay);
     let rounds: Vec<u64> = all.decrease.iter().map(|one| one.round).collect();
     assert_eq!(rounds, [7, 14, 21]);
-    let looked: Vec<_> =
-        keep.rounds.iter().filter_map(|one| one.done.ledger.losses.as_ref()).collect();
+    let looked: Vec<_> = keep.rounds.iter().filter_map(|one| books(one).losses.as_ref()).collect();
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
     for (sample, changes) in all.decrease.iter().zip(looked) {
         let before: Vec<f64> = changes.iter().map(|one| one.before).collect();
