@@ -133,9 +133,8 @@ impl CostModel {
         is_scheduled: impl Fn(usize) -> bool,
     ) -> Hertz {
         let n_terminals = copies.len();
-        let needs = |(n, copies): &(usize, FrontCopies)| {
-            copies.needs_slice(aggregates, is_scheduled(*n))
-        };
+        let needs =
+            |(n, copies): &(usize, FrontCopies)| copies.needs_slice(aggregates, is_scheduled(*n));
         let n_slices = copies.enumerate().filter(needs).count();
         self.limits.bandwidth * (1.0 - n_slices as f64 / n_terminals as f64)
     }

@@ -19,7 +19,24 @@ pub struct Problem {
     pub cut: usize,
 }
 
-/// Knobs of the reference methods `random`, `greedy` and `deficit`.
+/// Whose measured success is a terminal's deficit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeficitOf {
+    /// That of its task: all terminals of a task together.
+    #[default]
+    Task,
+    /// Its own, shrunk towards that of its task.
+    Terminal,
+}
+
+impl DeficitOf {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Knobs of the reference methods `random`, `greedy`, `deficit` and `clairvoyant`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceKnobs {
@@ -33,6 +50,32 @@ pub struct ReferenceKnobs {
     pub skip_far_share: f64,
     /// Part of a terminal's weight in `deficit` that is the same for all; the rest is the deficit.
     pub uniform_share: f64,
+    /// Whose measured success is a terminal's deficit in `deficit`.
+    #[serde(default, skip_serializing_if = "DeficitOf::is_default")]
+    pub deficit: DeficitOf,
+    /// Episodes by which a terminal's own success is shrunk towards that of its task: the weight
+    /// of a Beta prior whose mean is the success of the task. Only for `deficit = "terminal"`.
+    #[serde(default = "deficit_prior", skip_serializing_if = "is_deficit_prior")]
+    pub deficit_prior: f64,
+    /// Episodes of each terminal that `clairvoyant` is told the true success of.
+    #[serde(default = "clairvoyant_episodes", skip_serializing_if = "is_clairvoyant_episodes")]
+    pub clairvoyant_episodes: usize,
+}
+
+fn deficit_prior() -> f64 {
+    2.0
+}
+
+fn is_deficit_prior(value: &f64) -> bool {
+    *value == deficit_prior()
+}
+
+fn clairvoyant_episodes() -> usize {
+    16
+}
+
+fn is_clairvoyant_episodes(value: &usize) -> bool {
+    *value == clairvoyant_episodes()
 }
 
 impl Problem {

@@ -3,9 +3,7 @@
 use rand::seq::SliceRandom;
 
 use super::published::{Planner, Setup};
-use crate::round::{
-    Decision, Observation, Outcome, ProjectedDecision, TerminalId, TrainingPlan,
-};
+use crate::round::{Decision, Observation, Outcome, ProjectedDecision, TerminalId, TrainingPlan};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 /// SplitNN (Vepakomma et al. 2018): one fixed random walk over the terminals. A round admits
@@ -62,7 +60,8 @@ impl Planner for SplitNn {
     fn plan(&mut self, seen: &Observation, among: &[usize]) -> Decision {
         let (walk, ids) = (self.walk(seen), seen.ids());
         let (done, ahead) = walk.split_at(self.next % walk.len());
-        let present = ahead.iter().chain(done).filter_map(|id| ids.iter().position(|one| one == id));
+        let present =
+            ahead.iter().chain(done).filter_map(|id| ids.iter().position(|one| one == id));
         let waiting = present.filter(|n| among.contains(n));
         let deadline = self.setup.problem.cost.limits.deadline.0;
         let (mut order, mut clock, mut alone_late) = (Vec::new(), 0.0, false);

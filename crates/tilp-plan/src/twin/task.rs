@@ -176,11 +176,7 @@ impl TaskTwin {
     }
 
     /// Other terminals, with the groups they belong to and where their curves are anchored.
-    pub(super) fn set_terminals(
-        &mut self,
-        groups: Vec<usize>,
-        anchors: Vec<Option<[f64; 2]>>,
-    ) {
+    pub(super) fn set_terminals(&mut self, groups: Vec<usize>, anchors: Vec<Option<[f64; 2]>>) {
         (self.groups, self.anchors) = (groups, anchors);
     }
 

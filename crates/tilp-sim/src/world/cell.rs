@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, LogNormal};
 
+use super::data_sets::DataSets;
 use super::presence::Presence;
 use super::radio::{Radio, RoundTiming};
 use crate::message::{Context, LayerWeights};
@@ -13,7 +14,6 @@ use crate::round::{
     Cell, CellError, Outcome, RoundOrder, TerminalId, TerminalOutcome, TerminalReport, Tiers,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
-use crate::split::data::Dataset;
 use crate::split::engine::{self, Copies, Engine, Participant, RoundError};
 use crate::split::model::Weights;
 use crate::split::policy::Policy;
@@ -28,8 +28,8 @@ pub struct CellParts {
     pub radio: Radio,
     /// The two halves of the policy and their exchange, with the terminals of the first round.
     pub engine: Engine<Policy>,
-    /// Private data.
-    pub data: Vec<Arc<Dataset>>,
+    /// Private data over the rounds.
+    pub data: DataSets,
     /// Index of the task of each terminal.
     pub tasks: Vec<usize>,
     /// Who is there when.
@@ -92,21 +92,26 @@ impl SimulatedCell {
         self.parts.tasks[id.0 as usize]
     }
 
-    /// Lets terminals leave and join so that those of the present round are there.
+    /// Lets terminals leave and join so that those of the present round are there, each with its
+    /// data of this round.
     fn gather(&mut self) -> Result<(), RoundError> {
         let CellParts { engine, data, presence, .. } = &mut self.parts;
-        if presence.changes.is_empty() {
+        if presence.changes.is_empty() && !data.changes() {
             return Ok(());
         }
-        let wanted = presence.at(self.round);
+        let round = self.round;
+        let wanted = presence.at(round);
         for id in engine.ids() {
             if !wanted.contains(&id) {
                 engine.leave(id)?;
             }
         }
         for id in wanted {
-            if engine.terminal(id).is_none() {
-                engine.join(id, data[id.0 as usize].clone())?;
+            let own = data.at(id, round);
+            match engine.data(id) {
+                None => engine.join(id, own.clone())?,
+                Some(old) if Arc::ptr_eq(&old, own) => {}
+                Some(_) => engine.replace_data(id, own.clone())?,
             }
         }
         Ok(())
@@ -120,9 +125,9 @@ impl SimulatedCell {
             id,
             hardware: radio.nominal[n],
             memory: radio.memory[n],
-            n_samples: data[n].len(),
+            n_samples: data.at(id, self.round).len(),
             task: tasks[n],
-            gain: radio.channel.gains()[n],
+            gain: radio.gain(id, self.round),
             fading_power: radio.channel.fading_power(n, self.round),
             held_layers: member.map_or(0, TerminalState::held),
             owed_layers: member.map_or(0, TerminalState::deepest_trained),
@@ -208,6 +213,7 @@ impl SimulatedCell {
                 energy: Joules(joules.0 * energy),
                 loss: own.map(|one| one.loss),
                 gradient_norm: own.map(|one| one.client_gradient_norm),
+                success: None,
             }
         };
         Outcome {

@@ -72,7 +72,9 @@ impl Laboratory {
         episodes: usize,
     ) -> Result<Vec<TerminalSuccess>, CellError> {
         let model = self.deployed(cell)?;
-        Ok(self.fleet.measure(set, first, episodes, &cell.present(), &model, &self.policy))
+        // The cell counts the next round; robots are as they were in the last one.
+        let fleet = self.fleet.at(cell.round() - 1);
+        Ok(fleet.measure(set, first, episodes, &cell.present(), &model, &self.policy))
     }
 
     /// Loss of a policy over the same samples of each terminal's data every time.
@@ -98,7 +100,7 @@ impl Laboratory {
     fn network_truth(&self, cell: &SimulatedCell, rounds: usize) -> NetworkTruth {
         let present = cell.present();
         let place = |id: &TerminalId| id.0 as usize;
-        let hardware = present.iter().map(|id| cell.radio().truth[place(id)]);
+        let hardware = present.iter().map(|id| cell.radio().true_hardware(*id, cell.round()));
         let hardware = hardware.map(|one| TrueHardware {
             noise_w_per_hz: one.noise_w_per_hz,
             operations_per_cycle: one.operations_per_cycle,
@@ -125,7 +127,8 @@ impl Laboratory {
         done.is_multiple_of(every).then(|| {
             let first = done / every * episodes as u64;
             let set = EpisodeSet::Truth;
-            let counts = self.fleet.measure(set, first, episodes, terminals, model, &self.policy);
+            let fleet = self.fleet.at(round);
+            let counts = fleet.measure(set, first, episodes, terminals, model, &self.policy);
             counts.into_iter().map(|one| one.count).collect()
         })
     }

@@ -11,7 +11,7 @@ use crate::record::{
 };
 use crate::round::{CellError, Observation, RoundOrder, SuccessCount, TerminalSuccess};
 use crate::run::{LoopError, Observer, RoundRecord, Stop, run};
-use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
+use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, Seeds, assemble_with_clock};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::station::Station;
 use crate::tasks::tabletop::Engine;
@@ -26,6 +26,8 @@ pub struct RunSpec {
     pub method: Method,
     /// The seed.
     pub seed: u64,
+    /// Which replicate of it. Replicates differ in the order of minibatches only.
+    pub replicate: u64,
     /// Rounds between checkpoints.
     pub checkpoint_every: u64,
     /// What the manifest says besides: versions and host.
@@ -105,8 +107,14 @@ impl RunSpec {
         Identity {
             method: self.method.name().to_owned(),
             seed: self.seed,
+            replicate: self.replicate,
             scenario: self.scenario.hash(),
         }
+    }
+
+    /// What the run is drawn from.
+    pub fn seeds(&self) -> Seeds {
+        Seeds { seed: self.seed, replicate: self.replicate }
     }
 
     fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
@@ -117,6 +125,9 @@ impl RunSpec {
             "scenario_version": self.scenario.version(),
             "scenario_hash": self.scenario.hash(),
         });
+        if self.replicate > 0 {
+            manifest["replicate"] = json!(self.replicate);
+        }
         if let (Some(fields), Value::Object(about)) = (manifest.as_object_mut(), &self.about) {
             fields.extend(about.clone());
             if !environment.is_empty() {
@@ -146,7 +157,7 @@ pub fn run_single(
     let progress = |done, total| watcher.demonstrations(done, total);
     let (scenario, clock) = (&spec.scenario, watcher.time().clock());
     let method = spec.method.clone();
-    let parts = assemble_with_clock(scenario, method, spec.seed, clock, cache, &progress)?;
+    let parts = assemble_with_clock(scenario, method, spec.seeds(), clock, cache, &progress)?;
     let Parts { mut cell, mut station, mut evaluator, mut laboratory, environment } = parts;
     let base = laboratory.report_success(&mut cell)?;
     let mut keeper = Keeper::new(spec, folder, watcher);
@@ -167,7 +178,11 @@ pub fn run_single(
         return Ok(Ended::Interrupted(keeper.last_round()));
     }
     let trained = watcher.time().seconds();
-    let evaluation = evaluation(&laboratory, &mut cell, base)?;
+    let evaluation = Evaluation {
+        first_passage: scenario.first_passage(),
+        rule: Some(spec.method.training(scenario)?),
+        ..evaluation(&laboratory, &mut cell, base, scenario)?
+    };
     let timing = json!({
         "set_up_s": set_up - start,
         "rounds_s": trained - set_up,
@@ -186,6 +201,7 @@ fn evaluation(
     laboratory: &Laboratory,
     cell: &mut SimulatedCell,
     base: Vec<TerminalSuccess>,
+    scenario: &Scenario,
 ) -> Result<Evaluation, CellError> {
     let counts = base.into_iter().map(|one| one.count);
     let tasks = laboratory.fleet().suite.tasks;
@@ -193,6 +209,8 @@ fn evaluation(
         base: Some(counts.fold(SuccessCount::default(), SuccessCount::plus)),
         terminals: laboratory.final_success(cell)?,
         task_names: tasks.iter().map(|&name| name.to_owned()).collect(),
+        events: scenario.events(),
+        ..Evaluation::default()
     })
 }
 

@@ -3,19 +3,23 @@
 mod assemble;
 mod cache;
 mod check;
+mod check_events;
 mod check_tilp;
+mod events;
 mod format;
 mod knobs;
+mod learning;
 mod libero;
 mod load;
 mod planner;
 mod raw;
+mod raw_events;
 mod registry;
 mod robots;
 mod twin;
 
 pub use assemble::{
-    Parts, assemble, assemble_with_clock, policy, read_recording, recording, untrained,
+    Parts, Seeds, assemble, assemble_with_clock, policy, read_recording, recording, untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
@@ -28,6 +32,8 @@ pub use twin::{TwinParts, assemble_twin};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
+use crate::record::EventMark;
+use crate::record::FirstPassage;
 use load::Loaded;
 use raw::Raw;
 
@@ -82,14 +88,24 @@ impl Scenario {
         self.raw.rounds
     }
 
+    /// What happens during a run, in the order of the rounds.
+    pub fn events(&self) -> Vec<EventMark> {
+        events::marks(&self.raw)
+    }
+
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
     }
 
+    /// When a success threshold counts as reached.
+    pub fn first_passage(&self) -> FirstPassage {
+        self.raw.evaluation.first_passage
+    }
+
     /// The terminals that are there in a round, in the order of their ids.
     pub fn members(&self, round: u64) -> Vec<TerminalId> {
-        assemble::presence(&self.raw).at(round).into_iter().collect()
+        events::presence(&self.raw).at(round).into_iter().collect()
     }
 
     /// Final episodes of each terminal.

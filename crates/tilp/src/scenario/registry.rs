@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::knobs::Baselines;
-use super::raw::Server;
+use super::learning::Server;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    AdaptSfl, Asfl, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle, OracleOptions,
-    Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn, Tilp,
-    TilpOptions,
+    AdaptSfl, Asfl, Clairvoyant, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle,
+    OracleOptions, Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn,
+    Tilp, TilpOptions,
 };
 use crate::rng::Seed;
 use crate::round::Allocator;
@@ -46,36 +46,51 @@ fn published_methods() -> [Method; 8] {
         _ => Rule::Parallel,
     };
     [
-        published("fedavg", fedavg, |knobs| Rule::Whole(knobs.fedavg.local), |setup, knobs| {
-            Box::new(FedAvg::new(setup, knobs.fedavg.fraction))
-        })
+        published(
+            "fedavg",
+            fedavg,
+            |knobs| Rule::Whole(knobs.fedavg.local),
+            |setup, knobs| Box::new(FedAvg::new(setup, knobs.fedavg.fraction)),
+        )
         .aggregating(1),
         published("splitnn", splitnn, |_| Rule::Relay, |setup, _| Box::new(SplitNn::new(setup)))
             .aggregating(1),
         published("splitfed", splitfed, version, |setup, _| Box::new(SplitFed::new(setup)))
             .aggregating(1),
-        published("adaptsfl", adaptsfl, |_| Rule::Tiered { edges: 1 }, |setup, knobs| {
-            Box::new(AdaptSfl::new(setup, knobs.tiers))
-        })
+        published(
+            "adaptsfl",
+            adaptsfl,
+            |_| Rule::Tiered { edges: 1 },
+            |setup, knobs| Box::new(AdaptSfl::new(setup, knobs.tiers)),
+        )
         .aggregating(NEVER),
-        published("ga-sfl", ga_sfl, |_| Rule::Broadcast, |setup, knobs| {
-            Box::new(GaSfl::new(setup, knobs.ga_sfl))
-        }),
-        published("hsfl", hsfl, |knobs| Rule::Tiered { edges: knobs.hsfl.edges }, |setup, knobs| {
-            Box::new(Hsfl::new(setup, knobs.hierarchy(), knobs.tiers))
-        })
+        published(
+            "ga-sfl",
+            ga_sfl,
+            |_| Rule::Broadcast,
+            |setup, knobs| Box::new(GaSfl::new(setup, knobs.ga_sfl)),
+        ),
+        published(
+            "hsfl",
+            hsfl,
+            |knobs| Rule::Tiered { edges: knobs.hsfl.edges },
+            |setup, knobs| Box::new(Hsfl::new(setup, knobs.hierarchy(), knobs.tiers)),
+        )
         .aggregating(NEVER),
         published("asfl", asfl, |_| Rule::Parallel, |setup, _| Box::new(Asfl::new(setup)))
             .aggregating(1),
-        published("fedsl", fedsl, |_| Rule::Parallel, |setup, knobs| {
-            Box::new(FedSl::new(setup, knobs.fedsl()))
-        })
+        published(
+            "fedsl",
+            fedsl,
+            |_| Rule::Parallel,
+            |setup, knobs| Box::new(FedSl::new(setup, knobs.fedsl())),
+        )
         .aggregating(1),
     ]
 }
 
 /// The reference rules.
-fn reference_methods() -> [Method; 4] {
+fn reference_methods() -> [Method; 5] {
     [
         Method::own("random", "random terminals that can make the deadline together", |inputs| {
             Box::new(Random::new(inputs.problem, inputs.knobs, inputs.seed))
@@ -85,9 +100,17 @@ fn reference_methods() -> [Method; 4] {
         }),
         Method::own(
             "deficit",
-            "terminals of failing tasks drawn more often, equal finishing time",
+            "failing terminals drawn more often, equal finishing time",
             |inputs| Box::new(Deficit::new(inputs.problem, inputs.knobs, inputs.seed)),
         ),
+        Method {
+            rates_of: Some("deficit".into()),
+            ..Method::own(
+                "clairvoyant",
+                "deficit told the true success of every terminal: no method, a reference",
+                |inputs| Box::new(Clairvoyant::new(inputs.problem, inputs.knobs, inputs.seed)),
+            )
+        },
         Method {
             rates_of: Some("tilp".into()),
             ..Method::own(

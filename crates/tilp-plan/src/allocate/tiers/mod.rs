@@ -155,7 +155,8 @@ impl TierPlanner {
     /// Cuts out of pairs of id and cut.
     fn checked_cuts(&self, pairs: &[u64]) -> Result<BTreeMap<TerminalId, usize>, SnapshotError> {
         let cuts = &self.setup.problem.cost.limits.cuts;
-        let one = |&[id, cut]: &[u64; 2]| match (u32::try_from(id), cuts.contains(&(cut as usize))) {
+        let one = |&[id, cut]: &[u64; 2]| match (u32::try_from(id), cuts.contains(&(cut as usize)))
+        {
             (Ok(id), true) => Ok((TerminalId(id), cut as usize)),
             (Err(_), _) => Err(SnapshotError::value(COURSE, id, "an id of a terminal")),
             (_, false) => Err(SnapshotError::value(COURSE, cut, format!("one of {cuts:?}"))),

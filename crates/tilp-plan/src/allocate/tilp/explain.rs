@@ -275,8 +275,7 @@ impl<'a> Inquiry<'a> {
         let link = Link { gain, fading_power, model: nominal.cost.rate_model };
         let delay = |cut: &usize| {
             let (copies, q) = ((&view.report).into(), limits.compression);
-            let job =
-                nominal.cost.training_job(copies, view.report.n_samples, *cut, q, aggregates);
+            let job = nominal.cost.training_job(copies, view.report.n_samples, *cut, q, aggregates);
             twin.network.safe_delay(n, &Exchange { job, link, grant }, twin.sure_z(1))
         };
         match limits.cuts.iter().filter(fits).map(delay).reduce(Seconds::min) {

@@ -400,8 +400,17 @@ impl Futures {
     /// Goes back to a start, in the memory it has.
     pub fn restart(&mut self, start: &Self) {
         // A derived `clone_from` would ask for new memory.
-        let Self { log_loss, variance, held, pending, success, trained, n_trained, groups, scratch } =
-            start;
+        let Self {
+            log_loss,
+            variance,
+            held,
+            pending,
+            success,
+            trained,
+            n_trained,
+            groups,
+            scratch,
+        } = start;
         self.log_loss.clone_from(log_loss);
         self.variance.clone_from(variance);
         self.held.clone_from(held);

@@ -20,7 +20,7 @@ use crate::round::{
     Decision, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision, TerminalId,
     TerminalOutcome, TerminalReport, TrainingPlan,
 };
-use crate::scenario::{Method, Registry, Scenario, TwinParts, assemble_twin};
+use crate::scenario::{Method, Registry, Scenario, Seeds, TwinParts, assemble_twin};
 use crate::station::StationMemory;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
 
@@ -56,7 +56,8 @@ pub struct ReplayedRound<'a> {
 impl Replay {
     /// Reads and checks the folder of a finished run.
     pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
-        let (scenario, method, seed) = read_run_identity(folder, &Registry::builtin())?;
+        let (scenario, method, Seeds { seed, .. }) =
+            read_run_identity(folder, &Registry::builtin())?;
         let twin = assemble_twin(&scenario, &method, seed)?;
         let (rounds, terminals) = (folder.read_rounds()?, folder.read_terminals()?);
         let calibrations = folder.read_calibrations()?;
@@ -221,5 +222,6 @@ fn terminal_outcome(row: &TerminalRow) -> TerminalOutcome {
         energy: Joules(row.energy_observed_j),
         loss: known(row.loss),
         gradient_norm: known(row.gradient_norm),
+        success: None,
     }
 }

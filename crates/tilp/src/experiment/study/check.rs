@@ -3,6 +3,9 @@
 use super::{Plan, PlannedPoint};
 use crate::scenario::{Registry, Scenario};
 
+/// Replicates of a seed, at most.
+const MOST_REPLICATES: u64 = 1000;
+
 impl Plan {
     /// Refuses a plan that is none, in one line: field, value, expectation.
     pub fn check(&self, scenario: &Scenario, registry: &Registry) -> Result<(), String> {
@@ -23,6 +26,10 @@ impl Plan {
     fn check_seeds(&self) -> Result<(), String> {
         if self.seeds.is_empty() {
             return Err("seeds are none, expected at least one".to_owned());
+        }
+        if !(1..=MOST_REPLICATES).contains(&self.replicates) {
+            let found = self.replicates;
+            return Err(format!("replicates are {found}, expected 1 to {MOST_REPLICATES}"));
         }
         match repeated(self.seeds.iter()) {
             Some(seed) => Err(format!("seeds have {seed} twice, expected each once")),

@@ -135,7 +135,8 @@ impl Executor<'_> {
         let spec = RunSpec {
             scenario: job.scenario.clone(),
             method: job.method.clone(),
-            seed: job.seed,
+            seed: job.seed.seed,
+            replicate: job.seed.replicate,
             checkpoint_every: self.checkpoint_every,
             about: self.about.clone(),
         };

@@ -10,7 +10,7 @@ use super::finished::kept;
 use super::{Episodes, Finished, Job, Plan, Subject};
 use crate::experiment::RunError;
 use crate::record::{RecordError, RunFolder, unique_name, write_beside};
-use crate::scenario::{Registry, Scenario, ScenarioError};
+use crate::scenario::{Registry, Scenario, ScenarioError, Seeds};
 
 pub(super) const PLAN: &str = "study.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
@@ -45,8 +45,8 @@ pub enum Outcome {
 pub struct RunResult {
     /// The row it belongs to.
     pub subject: Subject,
-    /// Its seed.
-    pub seed: u64,
+    /// Its seed and replicate.
+    pub seed: Seeds,
     /// What became of it.
     pub outcome: Outcome,
     /// Its folder below that of the study.
@@ -278,7 +278,11 @@ fn begun(path: &Path, job: &Job) -> Result<Option<RunFolder>, RecordError> {
 /// another name would count twice. One that is not finished is checked by its checkpoint.
 fn check_subject(folder: &RunFolder, job: &Job) -> Result<(), RecordError> {
     let manifest = folder.read_manifest()?;
-    for (field, expected) in [("method", json!(job.method.name())), ("seed", json!(job.seed))] {
+    let Seeds { seed, replicate } = job.seed;
+    let replicate = if replicate > 0 { json!(replicate) } else { Value::Null };
+    for (field, expected) in
+        [("method", json!(job.method.name())), ("seed", json!(seed)), ("replicate", replicate)]
+    {
         if manifest[field] != expected {
             let reason = format!("{field} is {}, expected {expected}", manifest[field]);
             return Err(RecordError::Malformed {

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::record::n_far;
-use crate::scenario::{Method, Registry, Scenario, ScenarioError};
+use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
 pub use execute::{Event, Executor, Host, Tally};
 pub use finished::{Finished, Sample};
@@ -40,6 +40,17 @@ pub struct Plan {
     pub reference: Subject,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// Runs of every method and seed that differ in the order of minibatches only.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicates: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(replicates: &u64) -> bool {
+    *replicates == 1
 }
 
 /// One point of a study.
@@ -71,8 +82,8 @@ pub struct Job {
     pub scenario: Scenario,
     /// The method.
     pub method: Method,
-    /// The seed.
-    pub seed: u64,
+    /// The seed and its replicate.
+    pub seed: Seeds,
 }
 
 /// A share of a study: every `count`-th job from `index` on.
@@ -102,7 +113,8 @@ impl Job {
     /// Its folder below that of the study.
     pub fn folder(&self) -> PathBuf {
         let point = check::folder_name(&self.subject.point);
-        PathBuf::from("runs").join(point).join(format!("{}-{}", self.subject.method, self.seed))
+        let name = format!("{}-{}", self.subject.method, self.seed.folder());
+        PathBuf::from("runs").join(point).join(name)
     }
 
     /// How many final episodes it has.
@@ -129,7 +141,7 @@ impl Plan {
                 points.push((point, scenario.clone(), method));
             }
         }
-        let of = |&seed: &u64| {
+        let of = |seed: Seeds| {
             points.iter().map(move |(point, scenario, method)| Job {
                 subject: Subject { point: point.label.clone(), method: method.name().to_owned() },
                 scenario: scenario.clone(),
@@ -137,7 +149,9 @@ impl Plan {
                 seed,
             })
         };
-        Ok(self.seeds.iter().flat_map(of).collect())
+        let replicates =
+            |&seed: &u64| (0..self.replicates).map(move |replicate| Seeds { seed, replicate });
+        Ok(self.seeds.iter().flat_map(replicates).flat_map(of).collect())
     }
 
     /// It as `study.json` has it.
