@@ -165,7 +165,7 @@ fn assert_promises(case: &Case, decision: &Decision) {
     assert!(scheduled.len() <= knobs.n_scheduled);
     let reachable = problem.reachable(seen, knobs.skip_far_share);
     assert!(scheduled.iter().all(|n| reachable.contains(n)));
-    let band = problem.band(seen, &scheduled);
+    let band = problem.band(seen, &scheduled, seen.aggregates);
     assert!(decision.bandwidth().0 <= band.0 * (1.0 + 1e-9));
     if decision.fallback {
         assert_eq!(scheduled.len(), 1);

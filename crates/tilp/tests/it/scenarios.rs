@@ -249,7 +249,7 @@ fn the_engine_mujoco_is_written_down_and_changes_the_hash() {
 #[test]
 fn a_method_is_found_by_its_name_only() {
     for known in methods() {
-        assert_eq!(method(known.name).unwrap().name, known.name);
+        assert_eq!(method(known.name()).unwrap().name(), known.name());
     }
     let said = method("Random").unwrap_err().to_string();
     assert!(said.contains("method = Random, expected one of tilp, fedavg"), "{said}");
