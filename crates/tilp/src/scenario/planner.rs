@@ -76,12 +76,12 @@ mod tests {
     fn what_a_cell_description_leaves_out_is_as_in_the_default_scenario() {
         let scenario = Scenario::load("default", &[]).unwrap();
         let raw = &scenario.raw;
-        let cost = cost_model(raw, &untrained(&scenario).unwrap());
+        let cost = cost_model(&scenario).unwrap();
         let found = CellDescription::new(cost.limits.clone(), cost.profile.clone(), 8);
         let training = TrainingSchedule {
             rule: Rule::Parallel,
             aggregate_every: raw.learning.aggregate_every,
-            rates: rates(raw, method("tilp").unwrap()),
+            rates: rates(raw, &method("tilp").unwrap()),
         };
         let expected = CellDescription {
             cost,

@@ -137,8 +137,8 @@ fn a_replay_over_a_recorded_channel_is_exact_too() {
 #[test]
 fn a_twin_that_is_shown_the_run_again_is_the_twin_that_lived_through_it() {
     let (keep, replay) = recorded("twin", "tilp", &["methods.tilp.samples=32"]);
-    let parts =
-        assemble_twin(&replay.scenario, &method("tilp").unwrap(), replay.seed).expect("it is sound");
+    let parts = assemble_twin(&replay.scenario, &method("tilp").unwrap(), replay.seed)
+        .expect("it is sound");
     let mut lived = Twin::new(parts.nominal, parts.options);
     lived.restore(&keep.method).unwrap();
     let again = forecasts(&replay).twin;

@@ -53,7 +53,7 @@ fn every_built_in_scenario_loads_and_comes_back_from_its_toml_with_the_same_hash
     let folder = Folder::new("builtin");
     for (name, _) in BUILTIN {
         let scenario = load(name, &[]).unwrap();
-        assert_eq!(scenario.name(), name);
+        assert_eq!(scenario.name(), *name);
         let back = load(&folder.put("back.toml", &scenario.to_toml()), &[]).unwrap();
         assert_eq!(back.hash(), scenario.hash(), "{name}");
         assert_eq!(back.to_toml(), scenario.to_toml());
