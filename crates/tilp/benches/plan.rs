@@ -207,6 +207,7 @@ fn nominal(n_terminals: usize) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n_terminals).map(|n| n % N_TASKS).collect(),
         n_tasks: N_TASKS,
@@ -231,6 +232,7 @@ fn observation(n_terminals: usize, round: u64) -> Observation {
         gradient_norm: Some(0.8 + 0.4 * spread(n, 0.133)),
         loss: None,
         rounds_since_scheduled: None,
+        success: None,
     };
     Observation {
         round,

@@ -55,11 +55,11 @@ fn learned(arguments: &Plan, folder: &Path) -> Result<PlanSpec, Failure> {
         )));
     }
     let (run, opened) = identified(folder)?;
-    if run.method.name != "tilp" {
+    if run.method.name() != "tilp" {
         return Err(Failure::input(format!(
             "{}: method = {}, expected a run of tilp",
             folder.display(),
-            run.method.name
+            run.method.name()
         )));
     }
     let checkpoint = opened.read_checkpoint(&run.identity()).map_err(Failure::input)?;

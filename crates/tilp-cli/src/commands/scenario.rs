@@ -69,7 +69,7 @@ fn list(format: Format) -> Result<(), Failure> {
             .collect();
         return output::print(&serde_json::to_string_pretty(&rows).expect("plain data"));
     }
-    let line = |(name, scenario): &(&str, Loaded)| {
+    let line = |(name, scenario): &(&&str, Loaded)| {
         let (terminals, rounds) = (scenario.n_terminals(), scenario.rounds());
         let (version, hash) = (scenario.version(), &scenario.hash()[..12]);
         format!("{name:15} version {version}  {terminals:4} terminals  {rounds:5} rounds  {hash}")

@@ -13,6 +13,7 @@ use crate::snapshot::{Persist, Snapshot};
 use crate::split::data::Dataset;
 use crate::split::engine::{Copies, Engine, Participant, Settings};
 use crate::split::model::{SplitModel, Weights};
+use crate::split::optimiser::Optimiser;
 use crate::split::policy::{Architecture, Policy};
 use crate::split::rates::Rates;
 use crate::split::rule::{Local, Rule};
@@ -338,10 +339,13 @@ fn engine() -> Engine<Policy> {
     assert_eq!(policy.n_layers(), PARAMETERS.len());
     let settings = Settings {
         seed: Seed::new(5),
+        minibatches: Seed::new(5),
         samples: BATCH,
         server_rate: 0.01,
         client_rate: 0.01,
-        momentum: 0.0,
+        optimiser: Optimiser::Sgd { momentum: 0.0 },
+        clip: 0.0,
+        state_at_aggregation: Default::default(),
         compressor: Compressor::Quantize,
     };
     let mut data = Dataset::new(2, 1);

@@ -94,7 +94,8 @@ impl<L: Learner> SimulatedCell<L> {
         self.parts.tasks[id.0 as usize]
     }
 
-    /// Lets terminals leave and join so that those of the present round are there.
+    /// Lets terminals leave and join so that those of the present round are there, each with its
+    /// data of this round.
     fn gather(&mut self) -> Result<(), RoundError> {
         let CellParts { learner, presence, .. } = &mut self.parts;
         learner.gather(&presence.at(self.round), self.round)
@@ -109,7 +110,7 @@ impl<L: Learner> SimulatedCell<L> {
             memory: radio.memory[n],
             n_samples: learner.n_samples(id, self.round),
             task: tasks[n],
-            gain: radio.channel.gains()[n],
+            gain: radio.gain(id, self.round),
             fading_power: radio.channel.fading_power(n, self.round),
             held_layers: learner.held_layers(id),
             owed_layers: learner.owed_layers(id),
@@ -193,6 +194,7 @@ impl<L: Learner> SimulatedCell<L> {
                 energy: Joules(joules.0 * energy),
                 loss: own.map(|one| one.loss),
                 gradient_norm: own.map(|one| one.client_gradient_norm),
+                success: None,
             }
         };
         Outcome {

@@ -65,7 +65,7 @@ impl Examiner<Halves> for Robots {
 
     fn success(
         &self,
-        _round: u64,
+        round: u64,
         set: EpisodeSet,
         first: u64,
         per_terminal: usize,
@@ -73,7 +73,8 @@ impl Examiner<Halves> for Robots {
         model: &[u8],
     ) -> Result<Vec<TerminalSuccess>, CellError> {
         let weights = read_model(&self.policy, model)?;
-        Ok(self.fleet.measure(set, first, per_terminal, terminals, &weights, &self.policy))
+        let fleet = self.fleet.at(round);
+        Ok(fleet.measure(set, first, per_terminal, terminals, &weights, &self.policy))
     }
 
     fn losses(
@@ -195,7 +196,7 @@ impl<X> Laboratory<X> {
     fn network_truth<L: Learner>(&self, cell: &SimulatedCell<L>, rounds: usize) -> NetworkTruth {
         let present = cell.present();
         let place = |id: &TerminalId| id.0 as usize;
-        let hardware = present.iter().map(|id| cell.radio().truth[place(id)]);
+        let hardware = present.iter().map(|id| cell.radio().true_hardware(*id, cell.round()));
         let hardware = hardware.map(|one| TrueHardware {
             noise_w_per_hz: one.noise_w_per_hz,
             operations_per_cycle: one.operations_per_cycle,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cell::model_message;
+use super::data_sets::DataSets;
 use crate::round::TerminalId;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
-use crate::split::data::Dataset;
 use crate::split::engine::{Copies, Engine, Outcome, Participant, RoundError};
 use crate::split::policy::Policy;
 use crate::split::rates::Rates;
@@ -52,8 +52,8 @@ pub trait Learner: Persist {
 pub struct Halves {
     /// The two halves.
     pub engine: Engine<Policy>,
-    /// Private data, one entry for each terminal that is ever there.
-    pub data: Vec<Arc<Dataset>>,
+    /// Private data over the rounds.
+    pub data: DataSets,
 }
 
 impl Learner for Halves {
@@ -61,23 +61,26 @@ impl Learner for Halves {
         self.engine.ids()
     }
 
-    fn gather(&mut self, wanted: &BTreeSet<TerminalId>, _round: u64) -> Result<(), RoundError> {
+    fn gather(&mut self, wanted: &BTreeSet<TerminalId>, round: u64) -> Result<(), RoundError> {
         let Self { engine, data } = self;
         for id in engine.ids() {
             if !wanted.contains(&id) {
                 engine.leave(id)?;
             }
         }
-        for id in wanted {
-            if engine.terminal(*id).is_none() {
-                engine.join(*id, data[id.0 as usize].clone())?;
+        for &id in wanted {
+            let own = data.at(id, round);
+            match engine.data(id) {
+                None => engine.join(id, own.clone())?,
+                Some(old) if Arc::ptr_eq(&old, own) => {}
+                Some(_) => engine.replace_data(id, own.clone())?,
             }
         }
         Ok(())
     }
 
-    fn n_samples(&self, id: TerminalId, _round: u64) -> usize {
-        self.data[id.0 as usize].len()
+    fn n_samples(&self, id: TerminalId, round: u64) -> usize {
+        self.data.at(id, round).len()
     }
 
     fn held_layers(&self, id: TerminalId) -> usize {

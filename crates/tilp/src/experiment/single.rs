@@ -13,7 +13,9 @@ use crate::round::{
     Cell, CellError, Evaluator, Observation, RoundOrder, SuccessCount, TerminalSuccess,
 };
 use crate::run::{LoopError, Observer, RoundRecord, Stop, run};
-use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, World, assemble_world};
+use crate::scenario::{
+    Cache, Method, Parts, Scenario, ScenarioError, Seeds, World, assemble_world,
+};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::station::Station;
 use crate::tasks::tabletop::Engine;
@@ -28,6 +30,8 @@ pub struct RunSpec {
     pub method: Method,
     /// The seed.
     pub seed: u64,
+    /// Which replicate of it. Replicates differ in the order of minibatches only.
+    pub replicate: u64,
     /// Rounds between checkpoints.
     pub checkpoint_every: u64,
     /// What the manifest says besides: versions and host.
@@ -105,20 +109,29 @@ impl RunSpec {
     /// What a checkpoint must agree with.
     pub fn identity(&self) -> Identity {
         Identity {
-            method: self.method.name.to_owned(),
+            method: self.method.name().to_owned(),
             seed: self.seed,
+            replicate: self.replicate,
             scenario: self.scenario.hash(),
         }
     }
 
+    /// What the run is drawn from.
+    pub fn seeds(&self) -> Seeds {
+        Seeds { seed: self.seed, replicate: self.replicate }
+    }
+
     fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
         let mut manifest = json!({
-            "method": self.method.name,
+            "method": self.method.name(),
             "seed": self.seed,
             "scenario": self.scenario.name(),
             "scenario_version": self.scenario.version(),
             "scenario_hash": self.scenario.hash(),
         });
+        if self.replicate > 0 {
+            manifest["replicate"] = json!(self.replicate);
+        }
         if let (Some(fields), Value::Object(about)) = (manifest.as_object_mut(), &self.about) {
             fields.extend(about.clone());
             if !environment.is_empty() {
@@ -151,7 +164,7 @@ pub fn run_single(
     let checkpoint = if resume { Some(folder.read_checkpoint(&spec.identity())?) } else { None };
     let progress = |done, total| watcher.demonstrations(done, total);
     let (scenario, clock) = (&spec.scenario, watcher.time().clock());
-    match assemble_world(scenario, spec.method, spec.seed, clock, cache, &progress)? {
+    match assemble_world(scenario, spec.method.clone(), spec.seeds(), clock, cache, &progress)? {
         World::Robots(parts) => conduct(spec, folder, checkpoint, *parts, start, watcher),
         World::Profile(parts) => conduct(spec, folder, checkpoint, *parts, start, watcher),
     }
@@ -166,6 +179,7 @@ fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
     start: f64,
     watcher: &dyn Watcher,
 ) -> Result<Ended, RunError> {
+    let scenario = &spec.scenario;
     let Parts { mut cell, mut station, mut evaluator, mut laboratory, environment } = parts;
     let base = laboratory.report_success(&mut cell)?;
     let mut keeper = Keeper::new(spec, folder, watcher);
@@ -186,7 +200,11 @@ fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
         return Ok(Ended::Interrupted(keeper.last_round()));
     }
     let trained = watcher.time().seconds();
-    let evaluation = evaluation(&laboratory, &mut cell, base, spec.scenario.note())?;
+    let evaluation = Evaluation {
+        first_passage: scenario.first_passage(),
+        rule: Some(spec.method.training(scenario)?),
+        ..evaluation(&laboratory, &mut cell, base, scenario)?
+    };
     let timing = json!({
         "set_up_s": set_up - start,
         "rounds_s": trained - set_up,
@@ -203,15 +221,17 @@ fn evaluation<L: Learner, X: Examiner<L>>(
     laboratory: &Laboratory<X>,
     cell: &mut SimulatedCell<L>,
     base: Vec<TerminalSuccess>,
-    note: Option<&str>,
+    scenario: &Scenario,
 ) -> Result<Evaluation, CellError> {
     let counts = base.into_iter().map(|one| one.count);
     let tasks = laboratory.examiner().tasks();
     Ok(Evaluation {
         base: Some(counts.fold(SuccessCount::default(), SuccessCount::plus)),
         terminals: laboratory.final_success(cell)?,
-        note: note.map(str::to_owned),
+        note: scenario.note().map(str::to_owned),
         task_names: tasks.iter().map(|&name| name.to_owned()).collect(),
+        events: scenario.events(),
+        ..Evaluation::default()
     })
 }
 

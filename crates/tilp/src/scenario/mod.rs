@@ -3,35 +3,43 @@
 mod assemble;
 mod cache;
 mod check;
+mod check_events;
 mod check_tilp;
+mod events;
 mod format;
 mod knobs;
+mod learning;
 mod libero;
 mod load;
 mod planner;
 mod profile;
 mod raw;
+mod raw_events;
 mod registry;
 mod robots;
 mod twin;
 
 pub use assemble::{
-    Parts, World, assemble, assemble_world, policy, read_recording, recording, untrained,
+    Parts, Seeds, World, assemble, assemble_world, policy, read_recording, recording, untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
 pub use planner::{data_sheets, n_layers, planner, suite_of, tasks, tilp_options};
 pub use profile::{PROFILE_NOTE, ProfileParts};
-pub use registry::{Method, MethodInputs, method, methods};
+pub use registry::{Method, MethodInputs, Registry, method, methods};
 pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
+use crate::record::EventMark;
+use crate::record::FirstPassage;
 use load::Loaded;
 use raw::Raw;
+
+use crate::round::TerminalId;
 
 /// A complete, checked scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,9 +99,24 @@ impl Scenario {
         self.raw.rounds
     }
 
+    /// What happens during a run, in the order of the rounds.
+    pub fn events(&self) -> Vec<EventMark> {
+        events::marks(&self.raw)
+    }
+
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// When a success threshold counts as reached.
+    pub fn first_passage(&self) -> FirstPassage {
+        self.raw.evaluation.first_passage
+    }
+
+    /// The terminals that are there in a round, in the order of their ids.
+    pub fn members(&self, round: u64) -> Vec<TerminalId> {
+        events::presence(&self.raw).at(round).into_iter().collect()
     }
 
     /// Final episodes of each terminal.

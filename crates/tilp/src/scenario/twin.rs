@@ -28,7 +28,7 @@ pub struct TwinParts {
 /// another way it could forecast nothing.
 pub fn assemble_twin(
     scenario: &Scenario,
-    method: Method,
+    method: &Method,
     seed: u64,
 ) -> Result<TwinParts, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seed));
@@ -36,7 +36,7 @@ pub fn assemble_twin(
     if !matches!(rule, Rule::Parallel | Rule::Sequential) {
         return Err(ScenarioError::Range {
             field: "method".into(),
-            value: method.name.into(),
+            value: method.name().into(),
             expected: "one whose terminals train side by side on activations".into(),
             place: scenario.place.clone(),
         });

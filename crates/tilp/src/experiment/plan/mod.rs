@@ -84,7 +84,7 @@ impl PlanSpec {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<String, PlanError> {
         let tilp = method("tilp")?;
-        match assemble_world(&self.scenario, tilp, self.seed, None, cache, progress)? {
+        match assemble_world(&self.scenario, tilp, self.seed.into(), None, cache, progress)? {
             World::Robots(parts) => self.observation(*parts),
             World::Profile(parts) => self.observation(*parts),
         }

@@ -11,7 +11,8 @@ use crate::cost::{self, CutProfile, Hardware};
 use crate::profile::{Law, LawEvaluator, LawExaminer, LawLearner, Members};
 use crate::rng::Seed;
 use crate::round::TerminalId;
-use crate::scenario::assemble::{Parts, presence, station_and_radio};
+use crate::scenario::assemble::{Parts, Seeds, station_and_radio};
+use crate::scenario::events::presence;
 use crate::scenario::raw::Raw;
 use crate::scenario::robots::{deal_tasks, schedule, suite as suite_of};
 use crate::scenario::{Method, Scenario, ScenarioError};
@@ -28,10 +29,10 @@ pub(in crate::scenario) fn assemble(
     scenario: &Scenario,
     profile: &Profile,
     method: Method,
-    seed: u64,
+    seeds: Seeds,
     clock: Option<Clock>,
 ) -> Result<ProfileParts, ScenarioError> {
-    let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    let (raw, seed) = (&scenario.raw, Seed::new(seeds.seed));
     let tasks = deal_tasks(raw, seed.named("fleet"));
     let (station, radio) = station_and_radio(scenario, method, seed, tasks.clone(), clock)?;
     let members = members(raw, profile, tasks.clone(), seed.named("demonstrations"));
@@ -44,7 +45,8 @@ pub(in crate::scenario) fn assemble(
         seed: seed.named("episodes"),
     };
     let presence = presence(raw);
-    let learner = learner(raw, profile, law, &presence.at(1), seed.named("engine"));
+    let minibatches = seeds.minibatches(seed.named("engine"));
+    let learner = learner(raw, profile, law, &presence.at(1), minibatches);
     let cell = SimulatedCell::new(CellParts {
         radio,
         learner,
