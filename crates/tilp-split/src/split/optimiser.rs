@@ -408,6 +408,9 @@ mod tests {
         assert!(matches!(read(&snapshot), Err(SnapshotError::Length { .. })));
         snapshot.put_f32("own/2/velocity", vec![1.0, f32::NAN]);
         let said = read(&snapshot).unwrap_err().to_string();
-        assert_eq!(said, "checkpoint array `own/2/velocity` contains NaN, expected a finite number");
+        assert_eq!(
+            said,
+            "checkpoint array `own/2/velocity` contains NaN, expected a finite number"
+        );
     }
 }

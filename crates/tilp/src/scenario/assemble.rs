@@ -233,7 +233,7 @@ fn limits(raw: &raw::Raw) -> Limits {
 
 fn accounting(raw: &raw::Raw) -> Accounting {
     let Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync }
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -406,6 +406,7 @@ fn engine(
         clip: raw.learning.clip as f32,
         state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
+        exchange: raw.learning.exchange(),
     };
     let mut engine = Engine::new(policy, settings, base, data);
     let first = presence.at(1);

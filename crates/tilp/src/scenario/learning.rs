@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::check::Checker;
 use super::load::ScenarioError;
 use crate::cost::{Payload, Sync};
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::optimiser::{self, StateAtAggregation};
 
 /// How the policy is trained.
@@ -50,6 +50,19 @@ pub struct Learning {
     /// What becomes of a terminal's optimiser state when an aggregation replaces its layers.
     #[serde(default, skip_serializing_if = "StateAtAggregation::is_default")]
     pub state_at_aggregation: StateAtAggregation,
+    /// Bits of a parameter when layers are downloaded and copies uploaded: 32, 16 (IEEE half
+    /// precision) or 8 (groups of 64 with their own offset and step). Fewer than 32 bits are
+    /// rounded stochastically and without bias.
+    #[serde(default = "single", skip_serializing_if = "is_single")]
+    pub exchange_bits: u32,
+}
+
+fn single() -> u32 {
+    Exchange::Single.bits()
+}
+
+fn is_single(bits: &u32) -> bool {
+    *bits == single()
 }
 
 fn is_zero(rounds: &u64) -> bool {
@@ -130,6 +143,11 @@ impl Learning {
         optimiser::Optimiser::Sgd { momentum }
     }
 
+    /// The encoding of exchanged layers.
+    pub fn exchange(&self) -> Exchange {
+        Exchange::with_bits(self.exchange_bits).unwrap_or_default()
+    }
+
     /// Refuses what is out of range.
     pub(super) fn check(&self, checker: &Checker) -> Result<(), ScenarioError> {
         checker.within("learning.batch", self.batch as u64, 1, 4096)?;
@@ -147,6 +165,9 @@ impl Learning {
         checker.between("learning.adamw.weight_decay", weight_decay, 0.0, 1.0)?;
         checker.within("learning.warm_up", self.warm_up, 0, 1_000_000)?;
         checker.between("learning.clip", self.clip, 0.0, 1e9)?;
+        if Exchange::with_bits(self.exchange_bits).is_none() {
+            return Err(checker.wrong("learning.exchange_bits", self.exchange_bits, "32, 16 or 8"));
+        }
         checker.between("learning.final_rate_share", self.final_rate_share, 0.0, 1.0)?;
         checker.at_least("learning.aggregate_every", self.aggregate_every, 1)
     }

@@ -167,12 +167,13 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 10] = [
+const UNWRITTEN: [&str; 11] = [
     "learning.adamw.beta1",
     "learning.adamw.beta2",
     "learning.adamw.epsilon",
     "learning.adamw.weight_decay",
     "learning.clip",
+    "learning.exchange_bits",
     "learning.optimiser",
     "learning.server",
     "learning.state_at_aggregation",

@@ -2,6 +2,7 @@
 
 mod baselines;
 mod equivalence;
+mod exchange;
 mod links;
 mod membership;
 mod naive;
@@ -13,7 +14,7 @@ mod snapshots;
 
 use std::sync::Arc;
 
-use super::compress::Compressor;
+use super::compress::{Compressor, Exchange};
 use super::control::TrainOrder;
 use super::data::{Batch, Dataset};
 use super::engine::{Engine, Participant, Settings, locked};
@@ -45,7 +46,7 @@ fn momentum(momentum: f32) -> Optimiser {
 }
 
 fn adamw() -> Optimiser {
-    Optimiser::AdamW(AdamW { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weight_decay: 0.05 })
+    Optimiser::AdamW(AdamW { beta1: 0.9, beta2: 0.95, epsilon: 1e-5, weight_decay: 0.05 })
 }
 
 fn settings() -> Settings {
@@ -58,6 +59,7 @@ fn settings() -> Settings {
         clip: 0.0,
         state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
+        exchange: Exchange::Single,
     }
 }
 
