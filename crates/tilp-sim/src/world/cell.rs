@@ -275,7 +275,8 @@ impl Cell for SimulatedCell {
     }
 
     fn model(&mut self) -> Result<Vec<u8>, CellError> {
-        Ok(model_message(self.round, &self.parts.engine.virtual_mean()))
+        let engine = &self.parts.engine;
+        Ok(model_message(self.round, &engine.model().deployed(&engine.virtual_mean())))
     }
 }
 

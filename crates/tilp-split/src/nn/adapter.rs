@@ -178,10 +178,8 @@ mod tests {
     use super::*;
     use crate::nn::check::{Check, values};
 
-    const ADAPTER: Adapter = Adapter {
-        linear: Linear { inputs: 5, outputs: 4 },
-        lora: Lora { rank: 2, scale: 0.7 },
-    };
+    const ADAPTER: Adapter =
+        Adapter { linear: Linear { inputs: 5, outputs: 4 }, lora: Lora { rank: 2, scale: 0.7 } };
 
     /// The layer with its merged weight.
     fn merged(base: &[f32], parameters: &[f32]) -> Vec<f32> {

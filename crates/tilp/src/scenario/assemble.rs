@@ -104,7 +104,7 @@ pub fn assemble_with_clock(
     let presence = presence(raw);
     let cell = SimulatedCell::new(CellParts {
         radio,
-        engine: engine(raw, policy.clone(), &base, &data, &presence, seed.named("engine")),
+        engine: engine(raw, &policy, base, &data, &presence, seed.named("engine")),
         data,
         tasks: roster.tasks(),
         presence,
@@ -383,7 +383,16 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
+/// The policy with what is trained of it: all, or adapters over this base.
+fn trained(raw: &raw::Raw, policy: &Policy, base: Arc<Weights>) -> Policy {
+    match raw.learning.lora() {
+        None => policy.clone(),
+        Some(lora) => policy.clone().with_adapters(lora, base),
+    }
+}
+
 pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+    let policy = trained(raw, policy, Arc::default()); // sizes do not depend on the base
     let (batch, optimiser) = (raw.learning.batch, raw.learning.optimiser());
     let cut = |layer: usize| policy.profile(layer, batch, optimiser);
     Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }
@@ -391,8 +400,8 @@ pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
 
 fn engine(
     raw: &raw::Raw,
-    policy: Arc<Policy>,
-    base: &Weights,
+    policy: &Policy,
+    base: Weights,
     data: &[Arc<Dataset>],
     presence: &Presence,
     seed: Seed,
@@ -408,7 +417,13 @@ fn engine(
         compressor: raw.learning.compressor,
         exchange: raw.learning.exchange(),
     };
-    let mut engine = Engine::new(policy, settings, base, data);
+    let base = Arc::new(base);
+    let model = trained(raw, policy, base.clone());
+    let start = match raw.learning.lora() {
+        None => Arc::unwrap_or_clone(base),
+        Some(_) => model.initial(seed),
+    };
+    let mut engine = Engine::new(Arc::new(model), settings, &start, data);
     let first = presence.at(1);
     for id in engine.ids() {
         if !first.contains(&id) {

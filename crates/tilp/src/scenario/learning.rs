@@ -8,6 +8,7 @@ use super::load::ScenarioError;
 use crate::cost::{Payload, Sync};
 use crate::split::compress::{Compressor, Exchange};
 use crate::split::optimiser::{self, StateAtAggregation};
+use crate::split::policy::Lora;
 
 /// How the policy is trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +56,37 @@ pub struct Learning {
     /// rounded stochastically and without bias.
     #[serde(default = "single", skip_serializing_if = "is_single")]
     pub exchange_bits: u32,
+    /// What is trained: all parameters, or low-rank adapters over the frozen base policy.
+    #[serde(default, skip_serializing_if = "Trainable::is_default")]
+    pub trainable: Trainable,
+    /// Factor of what adapters add to a weight.
+    #[serde(default = "unscaled", skip_serializing_if = "is_unscaled")]
+    pub lora_scale: f64,
+}
+
+fn unscaled() -> f64 {
+    1.0
+}
+
+fn is_unscaled(scale: &f64) -> bool {
+    *scale == unscaled()
+}
+
+/// What is trained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trainable {
+    /// All parameters of the policy.
+    #[default]
+    All,
+    /// Adapters of this rank on the linear layers.
+    Lora(usize),
+}
+
+impl Trainable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 fn single() -> u32 {
@@ -143,6 +175,14 @@ impl Learning {
         optimiser::Optimiser::Sgd { momentum }
     }
 
+    /// The adapters that are trained; `None` if all parameters are.
+    pub fn lora(&self) -> Option<Lora> {
+        match self.trainable {
+            Trainable::All => None,
+            Trainable::Lora(rank) => Some(Lora { rank, scale: self.lora_scale as f32 }),
+        }
+    }
+
     /// The encoding of exchanged layers.
     pub fn exchange(&self) -> Exchange {
         Exchange::with_bits(self.exchange_bits).unwrap_or_default()
@@ -168,6 +208,10 @@ impl Learning {
         if Exchange::with_bits(self.exchange_bits).is_none() {
             return Err(checker.wrong("learning.exchange_bits", self.exchange_bits, "32, 16 or 8"));
         }
+        if let Trainable::Lora(rank) = self.trainable {
+            checker.within("learning.trainable.lora", rank as u64, 1, 1024)?;
+        }
+        checker.between("learning.lora_scale", self.lora_scale, 0.0, 1000.0)?;
         checker.between("learning.final_rate_share", self.final_rate_share, 0.0, 1.0)?;
         checker.at_least("learning.aggregate_every", self.aggregate_every, 1)
     }

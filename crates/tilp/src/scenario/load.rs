@@ -167,16 +167,18 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 11] = [
+const UNWRITTEN: [&str; 13] = [
     "learning.adamw.beta1",
     "learning.adamw.beta2",
     "learning.adamw.epsilon",
     "learning.adamw.weight_decay",
     "learning.clip",
     "learning.exchange_bits",
+    "learning.lora_scale",
     "learning.optimiser",
     "learning.server",
     "learning.state_at_aggregation",
+    "learning.trainable",
     "learning.warm_up",
     "tasks.engine",
 ];

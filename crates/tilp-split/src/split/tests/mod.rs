@@ -1,5 +1,6 @@
 //! The engine against centralised training, its rules, its sizes.
 
+mod adapters;
 mod baselines;
 mod equivalence;
 mod exchange;
@@ -22,7 +23,7 @@ use super::link::TerminalLink;
 use super::message::Context;
 use super::model::{SplitModel, Weights};
 use super::optimiser::{AdamW, Optimiser, StateAtAggregation};
-use super::policy::{Architecture, Policy};
+use super::policy::{Architecture, Lora, Policy};
 use super::rule::Local;
 use crate::nn::check::values;
 use crate::rng::Seed;
@@ -39,6 +40,12 @@ fn thin_policy() -> Policy {
     let tokens = (0..4).map(|token| (3 * token, 3)).collect();
     let architecture = Architecture { width: 8, heads: 2, ..Architecture::pyramid(tokens, 4) };
     Policy::new(architecture).unwrap()
+}
+
+/// The policy with adapters over weights drawn at random.
+fn adapted(policy: Policy, lora: Lora) -> Policy {
+    let base = Arc::new(policy.initial(Seed::new(4)));
+    policy.with_adapters(lora, base)
 }
 
 fn momentum(momentum: f32) -> Optimiser {
