@@ -233,6 +233,7 @@ fn observation(n_terminals: usize, round: u64) -> Observation {
         gradient_norm: Some(0.8 + 0.4 * spread(n, 0.133)),
         loss: None,
         rounds_since_scheduled: None,
+        success: None,
     };
     Observation {
         round,

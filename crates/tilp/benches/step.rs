@@ -90,6 +90,7 @@ fn engine(policy: &Arc<Policy>, base: &Weights, n_terminals: usize) -> Engine<Po
         .collect();
     let settings = Settings {
         seed: Seed::new(0),
+        minibatches: Seed::new(0),
         samples: SAMPLES,
         server_rate: 0.01,
         client_rate: 0.01,

@@ -27,9 +27,11 @@ use crate::units::Bytes;
 /// How training is done; the same for every round unless the caller changes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The seed of minibatches and of stochastic compression. A terminal gets it when it joins;
-    /// a later change does not reach it.
+    /// The seed of stochastic compression. A terminal gets it when it joins; a later change does
+    /// not reach it.
     pub seed: Seed,
+    /// The seed of minibatches, likewise.
+    pub minibatches: Seed,
     /// Samples of a minibatch (`K_n`), fewer where a terminal has fewer.
     pub samples: usize,
     /// Learning rate of the server's layers (`eta^s`).
@@ -228,6 +230,7 @@ impl<M: SplitModel> Engine<M> {
 
     fn local_terminal(&self, id: TerminalId, data: Arc<Dataset>) -> TerminalHalf<M> {
         TerminalHalf::new(id, self.model.clone(), self.settings.seed, data)
+            .with_minibatches(self.settings.minibatches)
             .with_pool(self.terminal_pool.clone())
     }
 
@@ -238,6 +241,16 @@ impl<M: SplitModel> Engine<M> {
             return Err(RoundError::NoSamples(id));
         }
         self.attach(id, LocalLink::new(self.local_terminal(id, data)))
+    }
+
+    /// Gives a terminal in this process other data, from its next minibatch on.
+    pub fn replace_data(&mut self, id: TerminalId, data: Arc<Dataset>) -> Result<(), RoundError> {
+        if data.is_empty() {
+            return Err(RoundError::NoSamples(id));
+        }
+        let link = self.links.get(&id).ok_or(RoundError::Unknown(id))?;
+        locked(link).terminal_mut().replace_data(data);
+        Ok(())
     }
 
     /// Reads a terminal in this process, for the experimenter. Training never does.

@@ -33,6 +33,7 @@ pub struct TerminalHalf<M: SplitModel> {
     pub(super) id: TerminalId,
     pub(super) model: Arc<M>,
     seed: Seed,
+    minibatches: Seed,
     data: Arc<Dataset>,
     /// Its copies; layers that it does not hold are empty.
     pub(super) weights: Weights,
@@ -110,6 +111,7 @@ impl<M: SplitModel> TerminalHalf<M> {
             id,
             model,
             seed,
+            minibatches: seed,
             data,
             weights: Weights::empty(n_layers),
             holds: vec![false; n_layers],
@@ -123,6 +125,13 @@ impl<M: SplitModel> TerminalHalf<M> {
     pub fn with_policy(mut self, base: &Weights) -> Self {
         self.weights.clone_from(base);
         self.holds.fill(true);
+        self
+    }
+
+    /// The same with minibatches drawn from another seed: a replicate that differs in nothing
+    /// else.
+    pub fn with_minibatches(mut self, seed: Seed) -> Self {
+        self.minibatches = seed;
         self
     }
 
@@ -140,6 +149,17 @@ impl<M: SplitModel> TerminalHalf<M> {
     /// Its private data; no message contains it.
     pub fn data(&self) -> &Arc<Dataset> {
         &self.data
+    }
+
+    /// Takes other private data, from the next minibatch on. A pending order is dropped: its
+    /// minibatch came from the old data.
+    ///
+    /// # Panics
+    /// If there is no sample.
+    pub fn replace_data(&mut self, data: Arc<Dataset>) {
+        assert!(!data.is_empty(), "terminal {} has no samples", self.id);
+        self.abandon();
+        self.data = data;
     }
 
     /// Its copies; layers that it does not hold are empty.
@@ -314,7 +334,7 @@ impl<M: SplitModel> TerminalHalf<M> {
         let TrainOrder { context, q, samples, compressor, .. } = *order;
         let cut = usize::from(context.cut);
         let Buffers { workspace, batch, packing, .. } = buffers;
-        let mut rng = self.stream("split/minibatch", context.round);
+        let mut rng = stream(self.minibatches, "split/minibatch", self.id, context.round);
         self.data.draw(samples as usize, &mut rng, batch);
         let values = self.model.forward(1..=cut, &self.weights, &batch.observations, workspace);
         let mut rng = self.stream("split/compress/up", context.round);
@@ -366,7 +386,8 @@ impl<M: SplitModel> TerminalHalf<M> {
 
     /// The minibatches of a round in which the terminal trains the whole model.
     fn batches(&self, order: &TrainOrder) -> Vec<Vec<usize>> {
-        let seed = |name: &str| self.seed.named(name).at(self.id.0.into()).at(order.context.round);
+        let seed =
+            |name: &str| self.minibatches.named(name).at(self.id.0.into()).at(order.context.round);
         let samples = order.samples as usize;
         match order.local {
             // The first is the one that any other rule would draw.

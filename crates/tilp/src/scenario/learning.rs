@@ -188,6 +188,21 @@ impl Learning {
         Exchange::with_bits(self.exchange_bits).unwrap_or_default()
     }
 
+    /// Refuses what a scenario without tensors cannot have: its tables say what is exchanged.
+    pub(super) fn check_profile(&self, checker: &Checker) -> Result<(), ScenarioError> {
+        if self.exchange() != Exchange::Single {
+            let expected = "32 in a profile scenario, which has profile.exchange_bits";
+            return Err(checker.wrong("learning.exchange_bits", self.exchange_bits, expected));
+        }
+        match self.trainable {
+            Trainable::All => Ok(()),
+            Trainable::Lora(rank) => {
+                let expected = "\"all\" in a profile scenario, whose table says what is trained";
+                Err(checker.wrong("learning.trainable.lora", rank, expected))
+            }
+        }
+    }
+
     /// Refuses what is out of range.
     pub(super) fn check(&self, checker: &Checker) -> Result<(), ScenarioError> {
         checker.within("learning.batch", self.batch as u64, 1, 4096)?;

@@ -8,12 +8,15 @@ use super::format;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
-pub const BUILTIN: [(&str, &str); 7] = [
+pub const BUILTIN: &[(&str, &str)] = &[
     ("default", include_str!("../../../../configs/default.toml")),
     ("factory-rt", include_str!("../../../../configs/factory-rt.toml")),
     ("libero-object", include_str!("../../../../configs/libero-object.toml")),
+    ("profile-openvla", include_str!("../../../../configs/profile-openvla.toml")),
+    ("profile-smolvla", include_str!("../../../../configs/profile-smolvla.toml")),
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("scarce", include_str!("../../../../configs/scarce.toml")),
+    ("shift", include_str!("../../../../configs/shift.toml")),
     ("street-rt", include_str!("../../../../configs/street-rt.toml")),
     ("tiny", include_str!("../../../../configs/tiny.toml")),
 ];
@@ -167,7 +170,9 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 13] = [
+const UNWRITTEN: &[&str] = &[
+    "events",
+    "evaluation.first_passage",
     "learning.adamw.beta1",
     "learning.adamw.beta2",
     "learning.adamw.epsilon",
@@ -180,6 +185,11 @@ const UNWRITTEN: [&str; 13] = [
     "learning.state_at_aggregation",
     "learning.trainable",
     "learning.warm_up",
+    "methods.reference.clairvoyant_episodes",
+    "methods.reference.deficit",
+    "methods.reference.deficit_prior",
+    "profile.model",
+    "profile.terminals",
     "tasks.engine",
 ];
 

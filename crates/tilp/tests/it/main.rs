@@ -4,6 +4,7 @@
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
+//! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `examples`: the examples run and do what they say.
@@ -17,6 +18,7 @@ mod baselines;
 mod examples;
 #[cfg(feature = "mujoco")]
 mod libero;
+mod members;
 mod methods;
 mod oracle;
 mod plans;

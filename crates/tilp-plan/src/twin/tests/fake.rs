@@ -144,6 +144,7 @@ impl Fake {
             gradient_norm: Some(1.0 + 0.2 * (n % 3) as f64),
             loss: None,
             rounds_since_scheduled: None,
+            success: None,
         };
         Observation {
             round: self.round,
@@ -238,6 +239,7 @@ impl Fake {
                 energy: Joules((spent.energy_compute + spent.energy_radio).0 * meter),
                 loss: None,
                 gradient_norm: None,
+                success: None,
             };
             if outcomes[n].took_part {
                 self.held[n] = self.held[n].max(t.cut);

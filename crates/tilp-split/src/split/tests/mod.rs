@@ -59,6 +59,7 @@ fn adamw() -> Optimiser {
 fn settings() -> Settings {
     Settings {
         seed: Seed::new(5),
+        minibatches: Seed::new(5),
         samples: 16,
         server_rate: 0.05,
         client_rate: 0.05,
