@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rule", &[]),
     ("rates", &[]),
     ("compress", &["lanes", "rng", "wire"]),
-    ("message", &["compress", "round", "wire"]),
+    ("message", &["compress", "rng", "round", "wire"]),
     ("round", &["cost", "message", "rates", "rule", "snapshot", "units"]),
     ("run", &["round", "station"]), // names no cell, no method, no experimenter
     ("wireless", &["rng", "units"]),
