@@ -95,7 +95,9 @@ fn words(part: &str) -> Option<Vec<&str>> {
             // In front of the program: variables, or another machine.
             let mut before = words.clone().take_while(|word| !is_program(word));
             let leads = |word: &str| {
-                word.contains('=') || ["do", "ssh", "time"].contains(&word) || word.starts_with("node")
+                word.contains('=')
+                    || ["do", "ssh", "time"].contains(&word)
+                    || word.starts_with("node")
             };
             if !before.all(leads) || !words.any(is_program) {
                 return None;
@@ -104,8 +106,10 @@ fn words(part: &str) -> Option<Vec<&str>> {
         }
     };
     let words = after.split_whitespace();
-    let ends = |word: &&str| !word.starts_with(['<', '>']) || word.len() > 20;
-    Some(words.take_while(ends).map(|word| word.trim_matches(['[', ']'])).collect())
+    let is_redirected =
+        |word: &str| word.starts_with('>') || word.starts_with('<') && !word.ends_with('>');
+    let words = words.take_while(|word| !is_redirected(word));
+    Some(words.map(|word| word.trim_matches(['[', ']', '<', '>'])).collect())
 }
 
 fn wrong(words: &[&str], is_sentence: bool) -> Option<String> {
@@ -142,9 +146,9 @@ fn wrong(words: &[&str], is_sentence: bool) -> Option<String> {
 /// A word that stands for something: DIR, i/N, a|b, "...".
 fn is_placeholder(word: &str) -> bool {
     let is_name = word.chars().all(|c| c.is_ascii_uppercase() || "/_-".contains(c));
-    let has_one = word.split(['/', '=', '-']).any(|part| {
-        part.chars().all(|c| c.is_ascii_uppercase()) && !part.is_empty()
-    });
+    let has_one = word
+        .split(['/', '=', '-'])
+        .any(|part| part.chars().all(|c| c.is_ascii_uppercase()) && !part.is_empty());
     is_name || has_one || word.contains(['|', '$', '*', '[', ']']) || word.ends_with("..")
 }
 
@@ -158,9 +162,10 @@ fn refused(words: &[&str], is_sentence: bool) -> Option<String> {
                 ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
             ];
             let is_fine = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
-            let passes =
-                is_fine.contains(&error.kind()) || is_sentence && incomplete.contains(&error.kind());
             let text = error.to_string();
+            let is_incomplete =
+                incomplete.contains(&error.kind()) || text.contains("a value is required");
+            let passes = is_fine.contains(&error.kind()) || is_sentence && is_incomplete;
             return (!passes).then(|| text.lines().next().unwrap_or_default().to_owned());
         }
     };
@@ -177,8 +182,6 @@ fn is_foreign(value: &str) -> bool {
 
 /// The scenario and the values that a command asks for.
 fn asked(verb: &Verb) -> Option<(&str, &[String])> {
-    let study = |study: &'static str| study;
-    let _ = study;
     match verb {
         Verb::Run(run) => Some((run.scenario.as_deref().unwrap_or("default"), &run.overrides)),
         Verb::Compare(one) => Some((&one.study.scenario, &one.study.overrides)),
@@ -191,11 +194,22 @@ fn asked(verb: &Verb) -> Option<(&str, &[String])> {
             | ScenarioVerb::Engines { name, overrides, .. } => Some((name, overrides)),
             _ => None,
         },
-        Verb::Policy(arguments::Policy { verb: PolicyVerb::Pretrain { scenario, overrides, .. } }) => {
-            Some((scenario, overrides))
-        }
+        Verb::Policy(arguments::Policy {
+            verb: PolicyVerb::Pretrain { scenario, overrides, .. },
+        }) => Some((scenario, overrides)),
         _ => None,
     }
+}
+
+#[test]
+fn the_documents_show_commands() {
+    let calls = |piece: &super::Piece| match piece.kind {
+        Kind::Inline | Kind::Shell => words(&piece.text).is_some(),
+        _ => false,
+    };
+    let pieces = super::documents().into_iter().flat_map(|document| document.pieces);
+    let n_calls = pieces.filter(calls).count();
+    assert!(n_calls > 100, "{n_calls} commands");
 }
 
 #[test]

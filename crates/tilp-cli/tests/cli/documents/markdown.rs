@@ -96,7 +96,8 @@ pub fn anchor(heading: &str) -> String {
 
 #[test]
 fn code_links_and_headings_are_found_with_their_lines() {
-    let text = "# A `b`\nsee `docs/x.md` and [y](z.md#a-b) ``a`b``\n```sh\ntilp run \\\n  tiny\n```\n";
+    let text =
+        "# A `b`\nsee `docs/x.md` and [y](z.md#a-b) ``a`b``\n```sh\ntilp run \\\n  tiny\n```\n";
     let found: Vec<_> = pieces(text).into_iter().map(|p| (p.line, p.kind, p.text)).collect();
     let piece = |line, kind, text: &str| (line, kind, text.to_owned());
     let expected = [
