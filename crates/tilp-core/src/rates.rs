@@ -23,7 +23,11 @@ pub struct RateSchedule {
 impl RateSchedule {
     /// The rates of a round counted from 1.
     pub fn at(&self, round: u64) -> Rates {
-        let progress = (round.max(1) - 1) as f64 / self.rounds.max(1) as f64;
+        self.at_share((round.max(1) - 1) as f64 / self.rounds.max(1) as f64)
+    }
+
+    /// The rates of the next round, or of one for which a budget of this share is used.
+    pub fn at_share(&self, progress: f64) -> Rates {
         let cosine = 0.5 * (1.0 + (std::f64::consts::PI * progress.min(1.0)).cos());
         let share = (self.final_share + (1.0 - self.final_share) * cosine) as f32;
         Rates { server: self.start.server * share, terminal: self.start.terminal * share }

@@ -72,7 +72,7 @@ impl Laboratory {
         episodes: usize,
     ) -> Result<Vec<TerminalSuccess>, CellError> {
         let model = self.deployed(cell)?;
-        Ok(self.fleet.measure(set, first, episodes, &cell.present(), &model, &self.policy))
+        Ok(self.fleet.measure(set, first, episodes, &cell.members(), &model, &self.policy))
     }
 
     /// Loss of a policy over the same samples of each terminal's data every time.
@@ -150,6 +150,10 @@ impl Experimenter<SimulatedCell> for Laboratory {
         let success = |episodes| self.true_success(round, episodes, &present, &model);
         truth.success = question.episodes.and_then(success);
         Ok(truth)
+    }
+
+    fn fits(&mut self, cell: &mut SimulatedCell, order: &RoundOrder) -> Result<bool, CellError> {
+        cell.fits(order)
     }
 
     fn before(&mut self, cell: &mut SimulatedCell, order: &RoundOrder) -> Result<(), CellError> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Evaluation, FirstPassage, History, Identity};
 use crate::cost::Hardware;
 use crate::round::{
-    Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
+    Budget, Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
     TerminalDecision, TerminalId, TerminalLedger, TerminalOutcome, TerminalReport, TerminalSuccess,
     TerminalView, Violation,
 };
@@ -56,6 +56,7 @@ pub(super) fn evaluation() -> Evaluation {
         task_names: vec!["push".into(), "reach".into()],
         first_passage: FirstPassage::Single,
         rule: Some(Rule::Parallel),
+        budget: Budget::default(),
     }
 }
 
@@ -121,6 +122,7 @@ fn observation(round: u64) -> Observation {
         aggregates: round.is_multiple_of(5),
         loss: None,
         success: None,
+        budget: None,
         terminals: (0..N).map(view).collect(),
     }
 }
@@ -174,6 +176,7 @@ fn outcome(round: u64) -> Outcome {
         delay: Seconds([1.1, 2.9, 0.0][n]),
         computation: Seconds(0.5),
         energy: Joules(0.3),
+        bytes: Bytes(0),
         loss: (n == 0).then(|| 1.0 / round as f64),
         gradient_norm: (n == 0).then_some(0.1),
         success: None,

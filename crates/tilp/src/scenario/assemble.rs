@@ -16,7 +16,7 @@ use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
-use crate::round::{Limits, TerminalId};
+use crate::round::{Budget, Limits, TerminalId};
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
@@ -25,7 +25,7 @@ use crate::split::rates::{RateSchedule, Rates};
 use crate::station::{Station, TrainingSchedule};
 use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
-use crate::units::{Hertz, Seconds, Watts, from_db};
+use crate::units::{Bytes, Hertz, Joules, Seconds, Watts, from_db};
 use crate::wireless::{
     Fading, Recording, RecordingError, Surroundings, correlation, draw_places, large_scale_gains,
 };
@@ -143,11 +143,13 @@ pub fn assemble_with_clock(
         tasks: roster.tasks(),
         presence,
         measurement_noise: raw.hardware.measurement_noise,
+        budget: budget(raw),
         seed: seed.named("world"),
     });
     Ok(Parts {
         cell,
-        station: Station::new(method, cost.limits, schedule, suite(raw).tasks.len()),
+        station: Station::new(method, cost.limits, schedule, suite(raw).tasks.len())
+            .with_budget(budget(raw)),
         evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
         laboratory: Laboratory::new(fleet, policy, seed.named("world")),
         environment: roster.environment(),
@@ -262,6 +264,17 @@ fn limits(raw: &raw::Raw) -> Limits {
         power: Watts(raw.limits.power_w),
         compression: raw.limits.compression,
         cuts: raw.model.cuts.clone(),
+    }
+}
+
+/// Budgets of the whole run.
+pub(super) fn budget(raw: &raw::Raw) -> Budget {
+    let raw::Budget { seconds, joules, joules_per_terminal, bytes } = raw.limits.budget;
+    Budget {
+        seconds: seconds.map(Seconds),
+        joules: joules.map(Joules),
+        joules_per_terminal: joules_per_terminal.map(Joules),
+        bytes: bytes.map(|bytes| Bytes(bytes as u64)),
     }
 }
 

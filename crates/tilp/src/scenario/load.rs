@@ -167,9 +167,13 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 6] = [
+const UNWRITTEN: [&str; 10] = [
     "evaluation.first_passage",
     "learning.server",
+    "limits.budget.bytes",
+    "limits.budget.joules",
+    "limits.budget.joules_per_terminal",
+    "limits.budget.seconds",
     "methods.reference.clairvoyant_episodes",
     "methods.reference.deficit",
     "methods.reference.deficit_prior",
@@ -196,6 +200,9 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
     let last = parts.pop().unwrap_or_default();
     let mut section = table;
     for part in parts {
+        if UNWRITTEN.contains(&key) {
+            section.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        }
         section = section
             .get_mut(part)
             .and_then(Value::as_table_mut)

@@ -5,6 +5,7 @@
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `methods`: decisions of the allocation methods.
+//! - `budgets`: budgets of a whole run.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `examples`: the examples run and do what they say.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
@@ -14,6 +15,7 @@
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod baselines;
+mod budgets;
 mod examples;
 #[cfg(feature = "mujoco")]
 mod libero;
