@@ -6,6 +6,7 @@
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
+//! - `budgets`: budgets of a whole run.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `examples`: the examples run and do what they say.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
@@ -16,6 +17,7 @@
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod baselines;
+mod budgets;
 mod examples;
 #[cfg(feature = "mujoco")]
 mod libero;
