@@ -327,7 +327,7 @@ fn limits(raw: &raw::Raw) -> Limits {
 
 fn accounting(raw: &raw::Raw) -> Accounting {
     let Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange_bits }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -517,7 +517,7 @@ fn engine(
         clip: raw.learning.clip as f32,
         state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
-        exchange: raw.learning.exchange(),
+        exchange: raw.learning.exchange_bits,
     };
     let base = Arc::new(base);
     let model = trained(raw, policy, base.clone());
