@@ -340,7 +340,7 @@ pub(super) fn budget(raw: &raw::Raw) -> Budget {
 
 fn accounting(raw: &raw::Raw) -> Accounting {
     let Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange_bits }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -530,7 +530,7 @@ fn engine(
         clip: raw.learning.clip as f32,
         state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
-        exchange: raw.learning.exchange(),
+        exchange: raw.learning.exchange_bits,
     };
     let base = Arc::new(base);
     let model = trained(raw, policy, base.clone());

@@ -3,6 +3,7 @@
 //! - `tidy`: the promises of ARCHITECTURE.md, read off the source text.
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
+//! - `learning`: optimisers, exchange of layers, adapters in whole runs.
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
@@ -19,6 +20,7 @@
 mod baselines;
 mod budgets;
 mod examples;
+mod learning;
 #[cfg(feature = "mujoco")]
 mod libero;
 mod members;
