@@ -19,7 +19,7 @@ use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
-use crate::round::Limits;
+use crate::round::{Budget, Limits};
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
@@ -28,7 +28,7 @@ use crate::split::rates::{RateSchedule, Rates};
 use crate::station::{Station, TrainingSchedule};
 use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
-use crate::units::{Hertz, Seconds, Watts, from_db};
+use crate::units::{Bytes, Hertz, Joules, Seconds, Watts, from_db};
 use crate::wireless::{
     Fading, Place, Recording, RecordingError, Surroundings, correlation, draw_places,
     large_scale_gains,
@@ -155,13 +155,14 @@ fn robots(
     let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
     let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
     let presence = presence(raw);
-    let engine = engine(raw, policy.clone(), &base, data.first(), &presence, seeds);
+    let engine = engine(raw, &policy, base, data.first(), &presence, seeds);
     let cell = SimulatedCell::new(CellParts {
         radio,
         learner: Halves { engine, data },
         tasks: roster.tasks(),
         presence,
         measurement_noise: raw.hardware.measurement_noise,
+        budget: budget(raw),
         seed: seed.named("world"),
     });
     Ok(Parts {
@@ -202,7 +203,8 @@ pub(super) fn station_and_radio(
         seed: seed.named("allocator"),
         variant: method.published,
     });
-    Ok((Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len()), radio))
+    let station = Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len());
+    Ok((station.with_budget(budget(raw)), radio))
 }
 
 /// Limits, sizes, billing and the rate formula of a scenario.
@@ -325,9 +327,20 @@ fn limits(raw: &raw::Raw) -> Limits {
     }
 }
 
+/// Budgets of the whole run.
+pub(super) fn budget(raw: &raw::Raw) -> Budget {
+    let raw::Budget { seconds, joules, joules_per_terminal, bytes } = raw.limits.budget;
+    Budget {
+        seconds: seconds.map(Seconds),
+        joules: joules.map(Joules),
+        joules_per_terminal: joules_per_terminal.map(Joules),
+        bytes: bytes.map(|bytes| Bytes(bytes as u64)),
+    }
+}
+
 fn accounting(raw: &raw::Raw) -> Accounting {
     let Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync }
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -483,7 +496,16 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
+/// The policy with what is trained of it: all, or adapters over this base.
+fn trained(raw: &raw::Raw, policy: &Policy, base: Arc<Weights>) -> Policy {
+    match raw.learning.lora() {
+        None => policy.clone(),
+        Some(lora) => policy.clone().with_adapters(lora, base),
+    }
+}
+
 fn policy_profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+    let policy = trained(raw, policy, Arc::default()); // sizes do not depend on the base
     let (batch, optimiser) = (raw.learning.batch, raw.learning.optimiser());
     let cut = |layer: usize| policy.profile(layer, batch, optimiser);
     Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }
@@ -491,8 +513,8 @@ fn policy_profile(raw: &raw::Raw, policy: &Policy) -> Profile {
 
 fn engine(
     raw: &raw::Raw,
-    policy: Arc<Policy>,
-    base: &Weights,
+    policy: &Policy,
+    base: Weights,
     data: &[Arc<Dataset>],
     presence: &Presence,
     seeds: Seeds,
@@ -508,8 +530,15 @@ fn engine(
         clip: raw.learning.clip as f32,
         state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
+        exchange: raw.learning.exchange(),
     };
-    let mut engine = Engine::new(policy, settings, base, data);
+    let base = Arc::new(base);
+    let model = trained(raw, policy, base.clone());
+    let start = match raw.learning.lora() {
+        None => Arc::unwrap_or_clone(base),
+        Some(_) => model.initial(seed),
+    };
+    let mut engine = Engine::new(Arc::new(model), settings, &start, data);
     let first = presence.at(1);
     for id in engine.ids() {
         if !first.contains(&id) {

@@ -10,7 +10,7 @@ use tilp::round::{
     TerminalId, TerminalReport, TerminalView, Truth,
 };
 use tilp::scenario::{Scenario, untrained};
-use tilp::split::compress::Compressor;
+use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::model::SplitModel;
 use tilp::split::optimiser::Optimiser;
 use tilp::tasks::tabletop::{ACTION, Family};
@@ -54,6 +54,7 @@ pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> (Problem
             compressor: Compressor::Quantize,
             payload: Payload::Encoded,
             sync: Sync::Billed,
+            exchange: Exchange::Single,
         },
         rate_model: if averaged { RateModel::Averaged } else { RateModel::Held },
     };
@@ -110,6 +111,7 @@ pub fn observation(profile: &Profile, hardware: &[Hardware], rng: &mut Rng) -> O
         SuccessCount { successes: rng.random_range(0..=episodes), episodes }
     };
     Observation {
+        budget: None,
         round: rng.random_range(1..100_000),
         clock: Seconds(0.0),
         aggregates: rng.random(),

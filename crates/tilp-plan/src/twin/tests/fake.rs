@@ -12,7 +12,7 @@ use crate::round::{
     Decision, Limits, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision,
     TerminalId, TerminalOutcome, TerminalReport, TerminalView,
 };
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::model::CutProfile;
 use crate::split::rates::{RateSchedule, Rates};
 use crate::twin::{Nominal, Twin, TwinOptions};
@@ -76,6 +76,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
                 compressor: Compressor::Quantize,
                 payload: Payload::Encoded,
                 sync: Sync::Billed,
+                exchange: Exchange::Single,
             },
             rate_model: RateModel::Held,
         },
@@ -151,6 +152,7 @@ impl Fake {
             aggregates: self.round.is_multiple_of(self.nominal.aggregate_every),
             loss: None,
             success: None,
+            budget: None,
             terminals: (0..self.gains.len()).map(view).collect(),
         }
     }
@@ -236,6 +238,7 @@ impl Fake {
                 delay: if unfinished { self.nominal.closes } else { cost.delay() * clock },
                 computation: spent.computation * computing,
                 energy: Joules((spent.energy_compute + spent.energy_radio).0 * meter),
+                bytes: Bytes(0),
                 loss: None,
                 gradient_norm: None,
                 success: None,
