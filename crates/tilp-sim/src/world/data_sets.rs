@@ -75,7 +75,10 @@ mod tests {
         data.add(6, TerminalId(1), &set(&[7.0, 8.0]));
         assert!(data.changes());
         let lengths = |round| [0, 1].map(|n| data.at(TerminalId(n), round).len());
-        assert_eq!([1, 3, 4, 5, 6, 9].map(lengths), [[1, 2], [1, 2], [1, 3], [1, 3], [1, 5], [1, 5]]);
+        assert_eq!(
+            [1, 3, 4, 5, 6, 9].map(lengths),
+            [[1, 2], [1, 2], [1, 3], [1, 3], [1, 5], [1, 5]]
+        );
         assert_eq!(data.at(TerminalId(1), 6).observation(2), [5.0]);
         assert_eq!(data.at(TerminalId(1), 6).action(4), [-8.0]);
     }

@@ -66,7 +66,8 @@ mod tests {
         };
         let all = Disturbances(vec![blockage]);
         for round in 1..8 {
-            let expected = if (3..=5).contains(&round) { 1.0 / 31.622_776_601_683_793 } else { 1.0 };
+            let expected =
+                if (3..=5).contains(&round) { 1.0 / 31.622_776_601_683_793 } else { 1.0 };
             let factor = all.gain_factor(TerminalId(4), round);
             assert!((factor - expected).abs() < 1e-15, "round {round}");
             assert_eq!(all.gain_factor(TerminalId(0), round), 1.0);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EventMark, EventSummary, History, RoundRow, event_summaries, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,
-    seconds_to_accuracy, success_area, success_rate, total_energy, total_volume, wilson_95,
+    EventMark, EventSummary, History, RoundRow, event_summaries, joules_to_accuracy, mean_latency,
+    mean_violation, rounds_to_accuracy, seconds_to_accuracy, success_area, success_rate,
+    total_energy, total_volume, wilson_95,
 };
 use crate::round::{SuccessCount, TerminalSuccess};
 use crate::statistics::{mean, quantile};

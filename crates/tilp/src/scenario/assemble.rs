@@ -76,6 +76,16 @@ pub fn assemble_with_clock(
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
     let raw = &scenario.raw;
+    let presence = presence(raw);
+    if method.name == "oracle" && !presence.changes.is_empty() {
+        // It is TiLP told the truth by place, and the truth is told of those that are there.
+        return Err(ScenarioError::Range {
+            field: "method".into(),
+            value: method.name.into(),
+            expected: "another method: terminals join or leave in this scenario".into(),
+            place: scenario.place.clone(),
+        });
+    }
     let schedule = TrainingSchedule {
         rule: method.training(scenario)?,
         aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
@@ -103,7 +113,6 @@ pub fn assemble_with_clock(
         seed: seed.named("allocator"),
         variant: method.published,
     });
-    let presence = presence(raw);
     let cell = SimulatedCell::new(CellParts {
         radio,
         engine: engine(raw, policy.clone(), &base, data.first(), &presence, seed.named("engine")),
@@ -140,7 +149,8 @@ fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, Sce
     let (n_terminals, range) = (raw.cell.n_terminals, hardware_range(raw));
     let hardware = seed.named("hardware");
     let nominal = draw_nominal(n_terminals, &range, hardware);
-    let (short, ample) = (raw.hardware.short_memory_share, raw.hardware.ample_memory);
+    let short = raw.heterogeneity.short_memory_share(raw.hardware.short_memory_share);
+    let ample = raw.hardware.ample_memory;
     let (profile, cuts) = (&cost.profile, &cost.limits.cuts);
     Ok(Radio {
         cost: cost.clone(),
@@ -236,13 +246,14 @@ fn accounting(raw: &raw::Raw) -> Accounting {
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
     // dBm to W: 30 dB less.
     let noise_db = raw.cell.noise_dbm_per_hz - 30.0 + raw.cell.noise_figure_db;
+    let level = raw.heterogeneity;
     HardwareRange {
         clock: Hertz(raw.hardware.clock_hz),
-        operations_per_cycle: raw.hardware.operations_per_cycle,
-        energy_coefficient: raw.hardware.energy_coefficient,
-        hidden_share: raw.hardware.hidden_share,
+        operations_per_cycle: level.range(raw.hardware.operations_per_cycle),
+        energy_coefficient: level.range(raw.hardware.energy_coefficient),
+        hidden_share: level.hidden(raw.hardware.hidden_share),
         noise_w_per_hz: from_db(noise_db),
-        hidden_noise_figure_db: raw.cell.hidden_noise_figure_db,
+        hidden_noise_figure_db: level.hidden(raw.cell.hidden_noise_figure_db),
     }
 }
 
@@ -265,7 +276,8 @@ pub(super) fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
 fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
     let cell = &raw.cell;
     let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
-    draw_places(cell.n_terminals, inner, outer, seed.named("places"))
+    let places = draw_places(cell.n_terminals, inner, outer, seed.named("places"));
+    places.into_iter().map(|place| raw.heterogeneity.place(place, inner, outer)).collect()
 }
 
 fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel, ScenarioError> {
@@ -280,6 +292,7 @@ fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel,
         station_height_m: cell.station_height_m,
         terminal_height_m: cell.terminal_height_m,
         shadowing_distance_m: cell.shadowing_distance_m,
+        deviation: scenario.raw.heterogeneity.hidden(1.0),
     };
     let gains = large_scale_gains(places, &around, seed.named("gains"));
     let rho = correlation(cell.doppler_hz, cell.round_interval_s);

@@ -151,9 +151,7 @@ fn lasts(
     match (rounds, share) {
         (Some(rounds), None) => checker.at_least(&field, rounds, 1),
         (None, Some(share)) => checker.between(&format!("{at}.lasts_share"), share, 1e-9, 1.0),
-        (None, None) => {
-            Err(checker.wrong(&field, "nothing", "`lasts_rounds` or `lasts_share`"))
-        }
+        (None, None) => Err(checker.wrong(&field, "nothing", "`lasts_rounds` or `lasts_share`")),
         (Some(rounds), Some(_)) => {
             let expected = "either `lasts_rounds` or `lasts_share`, not both";
             Err(checker.wrong(&field, rounds, expected))

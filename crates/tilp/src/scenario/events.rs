@@ -58,8 +58,7 @@ fn ids(raw: &Raw, terminals: &[TerminalRef]) -> Vec<TerminalId> {
 
 /// The events of a run, for summaries and reports.
 pub(super) fn marks(raw: &Raw) -> Vec<EventMark> {
-    let mark =
-        |event: &Event| EventMark { round: event.starts(raw.rounds), name: event.label() };
+    let mark = |event: &Event| EventMark { round: event.starts(raw.rounds), name: event.label() };
     raw.events.iter().map(mark).collect()
 }
 
@@ -229,7 +228,8 @@ mod tests {
 
     #[test]
     fn a_share_of_the_run_is_the_round_after_that_share_is_done() {
-        let at = |share: f64, rounds: u64| Event { at: Some(share), ..Event::default() }.starts(rounds);
+        let at =
+            |share: f64, rounds: u64| Event { at: Some(share), ..Event::default() }.starts(rounds);
         assert_eq!(at(0.0, 1000), 1);
         assert_eq!(at(0.333, 1000), 334);
         assert_eq!(at(0.333, 200), 67);
@@ -266,11 +266,7 @@ mod tests {
     #[test]
     fn an_event_without_a_name_says_what_it_is() {
         let leave = vec![TerminalRef::Id(3)];
-        let event = Event {
-            leave,
-            blockage: Some(Blockage::default()),
-            ..Event::default()
-        };
+        let event = Event { leave, blockage: Some(Blockage::default()), ..Event::default() };
         assert_eq!(event.label(), "1 leave, blockage");
         assert_eq!(Event { name: "night shift".into(), ..event }.label(), "night shift");
     }

@@ -8,14 +8,17 @@ use super::format;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
-pub const BUILTIN: [(&str, &str); 8] = [
+pub const BUILTIN: [(&str, &str); 11] = [
     ("default", include_str!("../../../../configs/default.toml")),
     ("factory-rt", include_str!("../../../../configs/factory-rt.toml")),
+    ("homogeneous", include_str!("../../../../configs/homogeneous.toml")),
     ("libero-object", include_str!("../../../../configs/libero-object.toml")),
+    ("mild", include_str!("../../../../configs/mild.toml")),
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("scarce", include_str!("../../../../configs/scarce.toml")),
     ("shift", include_str!("../../../../configs/shift.toml")),
     ("street-rt", include_str!("../../../../configs/street-rt.toml")),
+    ("strong", include_str!("../../../../configs/strong.toml")),
     ("tiny", include_str!("../../../../configs/tiny.toml")),
 ];
 
@@ -168,7 +171,8 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 3] = ["learning.server", "tasks.engine", "events"];
+const UNWRITTEN: [&str; 5] =
+    ["learning.server", "tasks.engine", "tasks.demonstrations_spread", "events", "heterogeneity"];
 
 /// Applies `a.b.c=value`. The value is read as TOML; what is no TOML value is taken as text.
 fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {

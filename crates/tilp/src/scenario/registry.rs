@@ -7,9 +7,9 @@ use super::knobs::Baselines;
 use super::raw::Server;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
-    AdaptSfl, Asfl, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle, OracleOptions,
-    Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn, Tilp,
-    TilpOptions,
+    AdaptSfl, Asfl, Clock, Deficit, FedAvg, FedSl, FullRoster, GaSfl, Greedy, Hsfl, Oracle,
+    OracleOptions, Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn,
+    Tilp, TilpOptions,
 };
 use crate::rng::Seed;
 use crate::round::Allocator;
@@ -23,7 +23,9 @@ const METHODS: [Method; 13] = [
         "tilp",
         "search in a calibrated digital twin, guided by an actor and a critic",
         |inputs| {
-            Box::new(Tilp::new(inputs.nominal, inputs.tilp, inputs.seed).with_clock(inputs.clock))
+            let known = inputs.nominal.clone();
+            let tilp = Tilp::new(inputs.nominal, inputs.tilp, inputs.seed).with_clock(inputs.clock);
+            Box::new(FullRoster::new(tilp, known.cost.limits, known.hardware, known.tasks))
         },
     ),
     Method {

@@ -6,7 +6,9 @@
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `methods`: decisions of the allocation methods.
 //! - `baselines`: decisions and books of the published methods and their variants.
+//! - `events`: dated events: what changes, when, for whom, and who is told.
 //! - `examples`: the examples run and do what they say.
+//! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `replay`: a run shown again to a twin.
@@ -14,7 +16,9 @@
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod baselines;
+mod events;
 mod examples;
+mod heterogeneity;
 #[cfg(feature = "mujoco")]
 mod libero;
 mod methods;
