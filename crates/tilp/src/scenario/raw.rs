@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::heterogeneity::Heterogeneity;
 use super::knobs::{Baselines, Oracle};
 use super::learning::Learning;
 use super::profile::Profile;
@@ -30,6 +31,10 @@ pub struct Raw {
     pub version: u32,
     /// Training rounds T.
     pub rounds: u64,
+    /// How much the terminals differ; `docs/heterogeneity.md` has the mapping. Not written at its
+    /// default, which is the scenario as it stands.
+    #[serde(default, skip_serializing_if = "Heterogeneity::is_default")]
+    pub heterogeneity: Heterogeneity,
     /// The radio cell.
     pub cell: Cell,
     /// Limits of the problem.
@@ -191,6 +196,10 @@ pub struct Tasks {
     pub range: VariantRange,
     /// Demonstrations per terminal.
     pub demonstrations: usize,
+    /// The number of demonstrations of a terminal is drawn log-uniformly between `demonstrations`
+    /// over this factor and times this factor; 1 for the same number everywhere.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub demonstrations_spread: f64,
     /// Noise put on the expert's motion while it demonstrates.
     pub demonstration_noise: f64,
     /// Control steps after which an episode has failed.
@@ -203,6 +212,14 @@ pub struct Tasks {
     /// The cells of LIBERO's suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub libero: Option<Libero>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
 }
 
 /// A suite of tasks.

@@ -9,7 +9,9 @@
 //! - `methods`: decisions of the allocation methods.
 //! - `budgets`: budgets of a whole run.
 //! - `baselines`: decisions and books of the published methods and their variants.
+//! - `events`: dated events: what changes, when, for whom, and who is told.
 //! - `examples`: the examples run and do what they say.
+//! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `profile`: learning by a law, with sizes from tables.
@@ -19,7 +21,9 @@
 
 mod baselines;
 mod budgets;
+mod events;
 mod examples;
+mod heterogeneity;
 mod learning;
 #[cfg(feature = "mujoco")]
 mod libero;
