@@ -64,7 +64,7 @@ fn small(name: &str) -> Folder {
 
 fn parts(scenario: &Scenario, name: &str, seed: u64) -> ProfileParts {
     let method = method(name).unwrap();
-    match assemble_world(scenario, method, seed, None, None, &|_, _| {}) {
+    match assemble_world(scenario, method, seed.into(), None, None, &|_, _| {}) {
         Ok(World::Profile(parts)) => *parts,
         Ok(World::Robots(_)) => panic!("a profile scenario has no robots"),
         Err(error) => panic!("{name}: {error}"),
@@ -83,7 +83,7 @@ fn until(parts: &mut ProfileParts, last: u64) -> Vec<RoundRecord> {
 }
 
 fn every_name() -> Vec<String> {
-    let plain = methods().iter().map(|method| method.name.to_string());
+    let plain = methods().iter().map(|method| method.name().to_owned());
     let names: Vec<String> = plain.collect();
     let guarded = names.iter().map(|name| format!("{name}+guard"));
     let guarded = guarded.filter(|name| method(name).is_ok());

@@ -18,7 +18,14 @@ pub(in crate::scenario) fn profile(checker: &Checker, raw: &Raw) -> Result<(), S
     law(checker, &profile.law)?;
     cuts(checker, &profile.cuts)?;
     listed(checker, raw, profile)?;
-    tasks(checker, profile)
+    tasks(checker, profile)?;
+    match raw.events.iter().position(|event| event.change.is_some()) {
+        Some(index) => {
+            let expected = "leave, join, interferer or blockage: a profile has no robots";
+            Err(checker.wrong(&format!("events[{index}].change"), "a change of work", expected))
+        }
+        None => Ok(()),
+    }
 }
 
 fn law(checker: &Checker, law: &LawRanges) -> Result<(), ScenarioError> {
