@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tilp::rng::Seed;
 use tilp::round::TerminalId;
-use tilp::split::compress::Compressor;
+use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::data::Dataset;
 use tilp::split::engine::{Engine, Participant, Settings};
 use tilp::split::model::{SplitModel, Weights};
@@ -98,6 +98,7 @@ fn engine(policy: &Arc<Policy>, base: &Weights, n_terminals: usize) -> Engine<Po
         clip: 0.0,
         state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
+        exchange: Exchange::Single,
     };
     Engine::new(policy.clone(), settings, base, &data)
 }

@@ -9,7 +9,7 @@ use super::CellDescription;
 use crate::allocate::TilpSettings;
 use crate::cost::{Accounting, CostModel, Payload, Profile, Sync};
 use crate::round::Limits;
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::rates::{RateSchedule, Rates};
 use crate::split::rule::Rule;
 use crate::station::TrainingSchedule;
@@ -54,6 +54,8 @@ struct Learning {
     compressor: Compressor,
     payload: Payload,
     sync: Sync,
+    #[serde(default)]
+    exchange_bits: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -89,13 +91,14 @@ pub(super) fn description(limits: Limits, profile: Profile, n_tasks: usize) -> C
         warm_up: learning.warm_up,
     };
     let (rule, aggregate_every) = (Rule::Parallel, learning.aggregate_every);
-    let Learning { compressor, payload, sync, .. } = *learning;
+    let Learning { compressor, payload, sync, exchange_bits, .. } = *learning;
+    let exchange = exchange_bits.and_then(Exchange::with_bits).unwrap_or_default();
     let deadline = limits.deadline;
     CellDescription {
         cost: CostModel {
             limits,
             profile,
-            accounting: Accounting { compressor, payload, sync },
+            accounting: Accounting { compressor, payload, sync, exchange },
             rate_model: cell.fading,
         },
         training: TrainingSchedule { rule, aggregate_every, rates },

@@ -117,7 +117,7 @@ impl Learner for Halves {
     }
 
     fn model(&self, round: u64) -> Vec<u8> {
-        model_message(round, &self.engine.virtual_mean())
+        model_message(round, &self.engine.model().deployed(&self.engine.virtual_mean()))
     }
 }
 

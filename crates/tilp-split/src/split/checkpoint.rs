@@ -163,6 +163,7 @@ impl Persist for ServerHalf {
         }
         optimiser.save("server/optimiser", snapshot);
         snapshot.put_u64("server/served", served.clone());
+        snapshot.put_u64("server/round", vec![self.last_round]);
         snapshot.put_u64("server/edges", vec![self.edges.len() as u64]);
         for (index, edge) in self.edges.iter().enumerate() {
             save_edge(&format!("server/edge/{index}"), edge, snapshot);
@@ -200,7 +201,11 @@ impl ServerHalf {
             let state = get_books(&format!("server/terminal/{id}"), sizes, snapshot)?;
             terminals.insert(id, state);
         }
-        Ok(Self { shared, edges, terminals })
+        let last_round = match snapshot.len_of("server/round") {
+            0 => 0,
+            length => snapshot.u64("server/round", length)?[0],
+        };
+        Ok(Self { shared, edges, terminals, last_round })
     }
 }
 
@@ -218,9 +223,12 @@ fn get_ids(snapshot: &Snapshot) -> Result<Vec<TerminalId>, SnapshotError> {
 }
 
 fn save_books(name: &str, state: &TerminalState, snapshot: &mut Snapshot) {
-    let TerminalState { held, trained, kept, resting, must_forget } = state;
+    let TerminalState { held, trained, kept, resting, compressed, must_forget } = state;
     snapshot.put_u64(&format!("{name}/held"), vec![*held as u64, u64::from(*must_forget)]);
     snapshot.put_u64(&format!("{name}/trained"), trained.clone());
+    if *compressed {
+        snapshot.put_u64(&format!("{name}/compressed"), vec![1]);
+    }
     let is_kept: Vec<bool> = kept.iter().map(Option::is_some).collect();
     snapshot.put_u64(&format!("{name}/kept"), flags(&is_kept));
     for (index, copy) in kept.iter().enumerate() {
@@ -271,7 +279,8 @@ fn get_books(
     if must_forget && (held > 0 || is_kept.contains(&true)) {
         return Err(SnapshotError::value(&of("held"), held, "0 before a reset"));
     }
-    Ok(TerminalState { held, trained, kept, resting, must_forget })
+    let compressed = snapshot.len_of(&of("compressed")) > 0;
+    Ok(TerminalState { held, trained, kept, resting, compressed, must_forget })
 }
 
 fn save_edge(name: &str, edge: &Edge, snapshot: &mut Snapshot) {

@@ -5,7 +5,7 @@
 //! copies behind the cut (the tiered rule) and the cut of a terminal changes, and the cost model
 //! does not contain it. The engine reports its bytes apart from the others.
 
-use super::compress::Compressor;
+use super::compress::{Compressor, Exchange};
 use super::message::{Context, Kind, check_layers, get_header, put_header};
 use super::optimiser::{LayerState, Optimiser, StateAtAggregation};
 use super::rule::Local;
@@ -147,29 +147,63 @@ impl Done {
     }
 }
 
-/// Server to terminal: send these layers. The reply to [`Kind::Collect`] is a `LayerWeights`
-/// message and the terminal keeps its copies; the reply to [`Kind::HandOver`] is a
-/// [`MovedCopies`] message and the terminal no longer holds these layers.
+/// Server to terminal: send your copies of these layers. The reply is a `LayerWeights` message;
+/// the terminal keeps its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LayerOrder {
+pub struct Collect {
+    /// The last round of training, the terminal, and as `cut` the last of the layers.
+    pub context: Context,
+    /// The first of the layers.
+    pub first: u16,
+    /// The encoding of the reply.
+    pub exchange: Exchange,
+}
+
+impl Collect {
+    /// The message as bytes.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_header(Kind::Collect, self.context, self.first, &mut bytes);
+        bytes.push(self.exchange.bits() as u8);
+        bytes
+    }
+
+    /// Reads a message for a model of so many layers.
+    pub fn from_bytes(bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
+        let mut reader = Reader::new(bytes);
+        let (context, first) = get_header(Kind::Collect, &mut reader)?;
+        let bits = reader.u8("bits")?;
+        reader.end()?;
+        check_layers(first, context.cut, n_layers)?;
+        let exchange = Exchange::with_bits(bits.into());
+        let exchange =
+            exchange.ok_or_else(|| WireError::new("bits", bits.into(), "32, 16 or 8"))?;
+        Ok(Self { context, first, exchange })
+    }
+}
+
+/// Server to terminal: hand your copies of these layers over. The reply is a [`MovedCopies`]
+/// message; the terminal no longer holds these layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandOver {
     /// Round, terminal, and as `cut` the last of the layers.
     pub context: Context,
     /// The first of the layers.
     pub first: u16,
 }
 
-impl LayerOrder {
-    /// The message of this kind as bytes.
-    pub fn to_bytes(self, kind: Kind) -> Vec<u8> {
+impl HandOver {
+    /// The message as bytes.
+    pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        put_header(kind, self.context, self.first, &mut bytes);
+        put_header(Kind::HandOver, self.context, self.first, &mut bytes);
         bytes
     }
 
-    /// Reads a message of this kind for a model of so many layers.
-    pub fn from_bytes(kind: Kind, bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
+    /// Reads a message for a model of so many layers.
+    pub fn from_bytes(bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
-        let (context, first) = get_header(kind, &mut reader)?;
+        let (context, first) = get_header(Kind::HandOver, &mut reader)?;
         reader.end()?;
         check_layers(first, context.cut, n_layers)?;
         Ok(Self { context, first })
@@ -318,19 +352,16 @@ mod tests {
     /// Every message of this file with its reader.
     fn messages() -> Vec<(Vec<u8>, Reads)> {
         let done = Done { context: CONTEXT, loss: 0.5, gradient_norm: 2.0, samples: 9 };
-        let layers = LayerOrder { context: CONTEXT, first: 1 };
+        let collect = Collect { context: CONTEXT, first: 1, exchange: Exchange::Byte };
+        let hand_over = HandOver { context: CONTEXT, first: 1 };
         let notice = Notice { context: CONTEXT };
         let optimiser_state = StateAtAggregation::Keep;
         let aggregated = Aggregated { context: CONTEXT, optimiser_state };
         vec![
             (order().to_bytes(), |b| TrainOrder::from_bytes(b, 8).is_ok()),
             (done.to_bytes(), |b| Done::from_bytes(b).is_ok()),
-            (layers.to_bytes(Kind::Collect), |b| {
-                LayerOrder::from_bytes(Kind::Collect, b, 8).is_ok()
-            }),
-            (layers.to_bytes(Kind::HandOver), |b| {
-                LayerOrder::from_bytes(Kind::HandOver, b, 8).is_ok()
-            }),
+            (collect.to_bytes(), |b| Collect::from_bytes(b, 8).is_ok()),
+            (hand_over.to_bytes(), |b| HandOver::from_bytes(b, 8).is_ok()),
             (aggregated.to_bytes(), |b| Aggregated::from_bytes(b).is_ok()),
             (notice.to_bytes(Kind::Acknowledged), |b| {
                 Notice::from_bytes(Kind::Acknowledged, b).is_ok()
@@ -353,9 +384,12 @@ mod tests {
             let aggregated = Aggregated { context: CONTEXT, optimiser_state };
             assert_eq!(Aggregated::from_bytes(&aggregated.to_bytes()), Ok(aggregated));
         }
-        let layers = LayerOrder { context: CONTEXT, first: 2 };
-        let bytes = layers.to_bytes(Kind::HandOver);
-        assert_eq!(LayerOrder::from_bytes(Kind::HandOver, &bytes, 2), Ok(layers));
+        for exchange in Exchange::ALL {
+            let collect = Collect { context: CONTEXT, first: 2, exchange };
+            assert_eq!(Collect::from_bytes(&collect.to_bytes(), 2), Ok(collect));
+        }
+        let hand_over = HandOver { context: CONTEXT, first: 2 };
+        assert_eq!(HandOver::from_bytes(&hand_over.to_bytes(), 2), Ok(hand_over));
         assert_eq!(MovedCopies::from_bytes(&moved().to_bytes(), &[2, 1, 9]), Ok(moved()));
     }
 

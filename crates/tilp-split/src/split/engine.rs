@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rayon::prelude::*;
 
-use super::compress::Compressor;
+use super::compress::{Compressor, Exchange};
 use super::data::Dataset;
 use super::link::{LinkError, LocalLink, TerminalLink};
 use super::message::LayerWeights;
@@ -49,6 +49,8 @@ pub struct Settings {
     pub state_at_aggregation: StateAtAggregation,
     /// The operator behind the compression `q`.
     pub compressor: Compressor,
+    /// The encoding of layers that are downloaded and of copies that are uploaded.
+    pub exchange: Exchange,
 }
 
 impl Settings {
@@ -356,7 +358,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
             return Bytes(0);
         }
         let sizes = (first..=last).map(|layer| self.model.n_parameters(layer));
-        Bytes(LayerWeights::n_bytes(sizes) as u64)
+        Bytes(LayerWeights::n_bytes(self.settings.exchange, sizes) as u64)
     }
 
     /// One round. Outcomes come in the order of the participants; the result does not depend on
@@ -422,7 +424,8 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         let slots = self.gradient_slots.len().max(chosen.len());
         self.gradient_slots.resize_with(slots, Weights::default);
         let Self { model, settings, server, links, gradient_slots, pool, .. } = self;
-        let ServerHalf { shared, edges, terminals } = server;
+        let ServerHalf { shared, edges, terminals, last_round } = server;
+        *last_round = round;
         let members = terminals.iter_mut().zip(links.values());
         let tasks = members
             .filter_map(|((id, state), link)| Some((*chosen.get(id)?, state, link)))

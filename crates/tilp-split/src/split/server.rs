@@ -25,13 +25,15 @@ pub struct ServerHalf {
     pub(super) shared: SharedLayers,
     pub(super) edges: Vec<Edge>,
     pub(super) terminals: BTreeMap<TerminalId, TerminalState>,
+    /// The last round in which anybody trained.
+    pub(super) last_round: u64,
 }
 
 impl ServerHalf {
     /// A server that starts from the base policy, without terminals.
     pub fn new(base: Weights) -> Self {
         let shared = SharedLayers::new(base);
-        Self { shared, edges: Vec::new(), terminals: BTreeMap::new() }
+        Self { shared, edges: Vec::new(), terminals: BTreeMap::new(), last_round: 0 }
     }
 
     /// The server's copies of all layers.

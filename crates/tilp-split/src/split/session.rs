@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 
-use super::control::{Aggregated, Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
+use super::control::{Aggregated, Done, HandOver, LayerCopy, MovedCopies, Notice, TrainOrder};
 use super::edge::Edge;
 use super::engine::{Copies, Outcome, Participant, Settings, locked};
 use super::link::{LinkError, TerminalLink};
@@ -95,6 +95,7 @@ impl<M: SplitModel> Session<'_, M> {
         }
         let samples = done.samples as usize;
         state.count(1..=participant.cut, samples);
+        state.compressed = participant.q > 0.0;
         Ok(Outcome {
             terminal: participant.terminal,
             samples,
@@ -216,8 +217,8 @@ impl<M: SplitModel> Session<'_, M> {
         link: &mut impl TerminalLink,
     ) -> Result<u64, LinkError> {
         let (first, last) = layers.into_inner();
-        let order = LayerOrder { context: self.context(terminal, last), first: first as u16 };
-        let bytes = link.exchange(&order.to_bytes(Kind::HandOver))?;
+        let order = HandOver { context: self.context(terminal, last), first: first as u16 };
+        let bytes = link.exchange(&order.to_bytes())?;
         let moved = MovedCopies::from_bytes(&bytes, &sizes(self.model))?;
         moved.context.expect(order.context)?;
         expect("first layer", moved.first.into(), first)?;
@@ -252,7 +253,9 @@ impl<M: SplitModel> Session<'_, M> {
         });
         let layers = layers.collect();
         let context = self.context(terminal, cut);
-        let bytes = LayerWeights { context, first: first as u16, layers }.to_bytes();
+        let mut rng = self.settings.stream("split/exchange/down", terminal, self.round);
+        let message = LayerWeights { context, first: first as u16, layers };
+        let bytes = message.encoded(self.settings.exchange, &mut rng);
         acknowledged(link, terminal, &bytes)?;
         state.held = cut;
         Ok(Bytes(bytes.len() as u64))

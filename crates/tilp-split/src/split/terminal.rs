@@ -16,7 +16,9 @@
 use std::sync::{Arc, Mutex};
 
 use super::compress::{Packing, decode, decode_gradient};
-use super::control::{Aggregated, Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
+use super::control::{
+    Aggregated, Collect, Done, HandOver, LayerCopy, MovedCopies, Notice, TrainOrder,
+};
 use super::data::{Batch, Dataset};
 use super::message::{Activation, Context, CutGradient, Kind, LayerWeights, peek};
 use super::model::{SplitModel, Weights};
@@ -170,7 +172,7 @@ impl<M: SplitModel> TerminalHalf<M> {
         let (kind, context) = peek(message)?;
         expect("terminal", context.terminal.0 as usize, self.id.0 as usize)?;
         match kind {
-            Kind::LayerWeights => self.receive(message),
+            Kind::LayerWeights | Kind::HalfWeights | Kind::ByteWeights => self.receive(message),
             Kind::Train => self.train(message),
             Kind::CutGradient => self.finish(message),
             Kind::Collect => self.upload(message),
@@ -245,19 +247,21 @@ impl<M: SplitModel> TerminalHalf<M> {
         }
     }
 
-    /// Its copies of some layers; it keeps them.
+    /// Its copies of some layers; it keeps them. How they are rounded depends on seed, terminal,
+    /// round and first layer only, so the same order has the same answer.
     fn upload(&self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
-        let order = LayerOrder::from_bytes(Kind::Collect, bytes, self.model.n_layers())?;
-        let LayerOrder { context, first } = order;
+        let order = Collect::from_bytes(bytes, self.model.n_layers())?;
+        let Collect { context, first, exchange } = order;
         self.expect_held(first, context.cut, true)?;
         let layers = self.weights.layers()[usize::from(first) - 1..context.cut.into()].to_vec();
-        Ok(LayerWeights { context, first, layers }.to_bytes())
+        let seed = self.seed.named("split/exchange/up").at(self.id.0.into());
+        let mut rng = seed.at(context.round).at(first.into()).rng();
+        Ok(LayerWeights { context, first, layers }.encoded(exchange, &mut rng))
     }
 
     /// Its copies of some layers, with their optimiser state; it no longer holds them.
     fn hand_over(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
-        let order = LayerOrder::from_bytes(Kind::HandOver, bytes, self.model.n_layers())?;
-        let LayerOrder { context, first } = order;
+        let HandOver { context, first } = HandOver::from_bytes(bytes, self.model.n_layers())?;
         self.expect_held(first, context.cut, true)?;
         self.abandon();
         let copies = (usize::from(first)..=context.cut.into()).map(|layer| {

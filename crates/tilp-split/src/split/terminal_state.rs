@@ -19,6 +19,9 @@ pub struct TerminalState {
     /// Optimiser state of layers that the server kept before an aggregation. The next copy that
     /// it keeps of a layer goes on with it.
     pub(super) resting: Vec<LayerState>,
+    /// The copies on the terminal are the old ones plus a change that was compressed. What is
+    /// billed is the change, so the copies are uploaded as they are.
+    pub(super) compressed: bool,
     /// The terminal may still hold old copies. It must be told to forget them before its next
     /// order.
     pub(super) must_forget: bool,
@@ -32,6 +35,7 @@ impl TerminalState {
             trained: vec![0; n_layers],
             kept: vec![None; n_layers],
             resting: vec![LayerState::default(); n_layers],
+            compressed: false,
             must_forget: false,
         }
     }

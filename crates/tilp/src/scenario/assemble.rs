@@ -155,7 +155,7 @@ fn robots(
     let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
     let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
     let presence = presence(raw);
-    let engine = engine(raw, policy.clone(), &base, data.first(), &presence, seeds);
+    let engine = engine(raw, &policy, base, data.first(), &presence, seeds);
     let cell = SimulatedCell::new(CellParts {
         radio,
         learner: Halves { engine, data },
@@ -327,7 +327,7 @@ fn limits(raw: &raw::Raw) -> Limits {
 
 fn accounting(raw: &raw::Raw) -> Accounting {
     let Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync }
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -483,7 +483,16 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
+/// The policy with what is trained of it: all, or adapters over this base.
+fn trained(raw: &raw::Raw, policy: &Policy, base: Arc<Weights>) -> Policy {
+    match raw.learning.lora() {
+        None => policy.clone(),
+        Some(lora) => policy.clone().with_adapters(lora, base),
+    }
+}
+
 fn policy_profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+    let policy = trained(raw, policy, Arc::default()); // sizes do not depend on the base
     let (batch, optimiser) = (raw.learning.batch, raw.learning.optimiser());
     let cut = |layer: usize| policy.profile(layer, batch, optimiser);
     Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }
@@ -491,8 +500,8 @@ fn policy_profile(raw: &raw::Raw, policy: &Policy) -> Profile {
 
 fn engine(
     raw: &raw::Raw,
-    policy: Arc<Policy>,
-    base: &Weights,
+    policy: &Policy,
+    base: Weights,
     data: &[Arc<Dataset>],
     presence: &Presence,
     seeds: Seeds,
@@ -508,8 +517,15 @@ fn engine(
         clip: raw.learning.clip as f32,
         state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
+        exchange: raw.learning.exchange(),
     };
-    let mut engine = Engine::new(policy, settings, base, data);
+    let base = Arc::new(base);
+    let model = trained(raw, policy, base.clone());
+    let start = match raw.learning.lora() {
+        None => Arc::unwrap_or_clone(base),
+        Some(_) => model.initial(seed),
+    };
+    let mut engine = Engine::new(Arc::new(model), settings, &start, data);
     let first = presence.at(1);
     for id in engine.ids() {
         if !first.contains(&id) {

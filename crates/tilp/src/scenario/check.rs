@@ -19,6 +19,9 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     hardware(&checker, raw)?;
     model(&checker, raw)?;
     raw.learning.check(&checker)?;
+    if raw.profile.is_some() {
+        raw.learning.check_profile(&checker)?;
+    }
     tasks(&checker, raw)?;
     evaluation(&checker, raw)?;
     methods(&checker, raw)?;

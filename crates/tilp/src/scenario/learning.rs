@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::check::Checker;
 use super::load::ScenarioError;
 use crate::cost::{Payload, Sync};
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::optimiser::{self, StateAtAggregation};
+use crate::split::policy::Lora;
 
 /// How the policy is trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +51,50 @@ pub struct Learning {
     /// What becomes of a terminal's optimiser state when an aggregation replaces its layers.
     #[serde(default, skip_serializing_if = "StateAtAggregation::is_default")]
     pub state_at_aggregation: StateAtAggregation,
+    /// Bits of a parameter when layers are downloaded and copies uploaded: 32, 16 (IEEE half
+    /// precision) or 8 (groups of 64 with their own offset and step). Fewer than 32 bits are
+    /// rounded stochastically and without bias.
+    #[serde(default = "single", skip_serializing_if = "is_single")]
+    pub exchange_bits: u32,
+    /// What is trained: all parameters, or low-rank adapters over the frozen base policy.
+    #[serde(default, skip_serializing_if = "Trainable::is_default")]
+    pub trainable: Trainable,
+    /// Factor of what adapters add to a weight.
+    #[serde(default = "unscaled", skip_serializing_if = "is_unscaled")]
+    pub lora_scale: f64,
+}
+
+fn unscaled() -> f64 {
+    1.0
+}
+
+fn is_unscaled(scale: &f64) -> bool {
+    *scale == unscaled()
+}
+
+/// What is trained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trainable {
+    /// All parameters of the policy.
+    #[default]
+    All,
+    /// Adapters of this rank on the linear layers.
+    Lora(usize),
+}
+
+impl Trainable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn single() -> u32 {
+    Exchange::Single.bits()
+}
+
+fn is_single(bits: &u32) -> bool {
+    *bits == single()
 }
 
 fn is_zero(rounds: &u64) -> bool {
@@ -130,6 +175,30 @@ impl Learning {
         optimiser::Optimiser::Sgd { momentum }
     }
 
+    /// The adapters that are trained; `None` if all parameters are.
+    pub fn lora(&self) -> Option<Lora> {
+        match self.trainable {
+            Trainable::All => None,
+            Trainable::Lora(rank) => Some(Lora { rank, scale: self.lora_scale as f32 }),
+        }
+    }
+
+    /// The encoding of exchanged layers.
+    pub fn exchange(&self) -> Exchange {
+        Exchange::with_bits(self.exchange_bits).unwrap_or_default()
+    }
+
+    /// Refuses what a scenario without tensors cannot have: its table says what is trained.
+    pub(super) fn check_profile(&self, checker: &Checker) -> Result<(), ScenarioError> {
+        match self.trainable {
+            Trainable::All => Ok(()),
+            Trainable::Lora(rank) => {
+                let expected = "\"all\" in a profile scenario, whose table says what is trained";
+                Err(checker.wrong("learning.trainable.lora", rank, expected))
+            }
+        }
+    }
+
     /// Refuses what is out of range.
     pub(super) fn check(&self, checker: &Checker) -> Result<(), ScenarioError> {
         checker.within("learning.batch", self.batch as u64, 1, 4096)?;
@@ -147,6 +216,13 @@ impl Learning {
         checker.between("learning.adamw.weight_decay", weight_decay, 0.0, 1.0)?;
         checker.within("learning.warm_up", self.warm_up, 0, 1_000_000)?;
         checker.between("learning.clip", self.clip, 0.0, 1e9)?;
+        if Exchange::with_bits(self.exchange_bits).is_none() {
+            return Err(checker.wrong("learning.exchange_bits", self.exchange_bits, "32, 16 or 8"));
+        }
+        if let Trainable::Lora(rank) = self.trainable {
+            checker.within("learning.trainable.lora", rank as u64, 1, 1024)?;
+        }
+        checker.between("learning.lora_scale", self.lora_scale, 0.0, 1000.0)?;
         checker.between("learning.final_rate_share", self.final_rate_share, 0.0, 1.0)?;
         checker.at_least("learning.aggregate_every", self.aggregate_every, 1)
     }

@@ -10,7 +10,7 @@ use tilp::round::{
     TerminalId, TerminalReport, TerminalView, Truth,
 };
 use tilp::scenario::{Scenario, untrained};
-use tilp::split::compress::Compressor;
+use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::model::SplitModel;
 use tilp::split::optimiser::Optimiser;
 use tilp::tasks::tabletop::{ACTION, Family};
@@ -54,6 +54,7 @@ pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> (Problem
             compressor: Compressor::Quantize,
             payload: Payload::Encoded,
             sync: Sync::Billed,
+            exchange: Exchange::Single,
         },
         rate_model: if averaged { RateModel::Averaged } else { RateModel::Held },
     };

@@ -106,8 +106,10 @@ fn words(part: &str) -> Option<Vec<&str>> {
         }
     };
     let words = after.split_whitespace();
-    let ends = |word: &&str| !word.starts_with(['<', '>']) || word.len() > 20;
-    Some(words.take_while(ends).map(|word| word.trim_matches(['[', ']'])).collect())
+    let is_redirected =
+        |word: &str| word.starts_with('>') || word.starts_with('<') && !word.ends_with('>');
+    let words = words.take_while(|word| !is_redirected(word));
+    Some(words.map(|word| word.trim_matches(['[', ']', '<', '>'])).collect())
 }
 
 fn wrong(words: &[&str], is_sentence: bool) -> Option<String> {
@@ -160,9 +162,10 @@ fn refused(words: &[&str], is_sentence: bool) -> Option<String> {
                 ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
             ];
             let is_fine = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
-            let passes = is_fine.contains(&error.kind())
-                || is_sentence && incomplete.contains(&error.kind());
             let text = error.to_string();
+            let is_incomplete =
+                incomplete.contains(&error.kind()) || text.contains("a value is required");
+            let passes = is_fine.contains(&error.kind()) || is_sentence && is_incomplete;
             return (!passes).then(|| text.lines().next().unwrap_or_default().to_owned());
         }
     };
@@ -179,8 +182,6 @@ fn is_foreign(value: &str) -> bool {
 
 /// The scenario and the values that a command asks for.
 fn asked(verb: &Verb) -> Option<(&str, &[String])> {
-    let study = |study: &'static str| study;
-    let _ = study;
     match verb {
         Verb::Run(run) => Some((run.scenario.as_deref().unwrap_or("default"), &run.overrides)),
         Verb::Compare(one) => Some((&one.study.scenario, &one.study.overrides)),
@@ -198,6 +199,17 @@ fn asked(verb: &Verb) -> Option<(&str, &[String])> {
         }) => Some((scenario, overrides)),
         _ => None,
     }
+}
+
+#[test]
+fn the_documents_show_commands() {
+    let calls = |piece: &super::Piece| match piece.kind {
+        Kind::Inline | Kind::Shell => words(&piece.text).is_some(),
+        _ => false,
+    };
+    let pieces = super::documents().into_iter().flat_map(|document| document.pieces);
+    let n_calls = pieces.filter(calls).count();
+    assert!(n_calls > 100, "{n_calls} commands");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use super::training::compression_noise;
 use super::{N_SHARED, Scale, Twin, TwinState};
 use crate::lanes::{LANES, Lanes, Row, TABLE};
 use crate::round::Limits;
-use crate::units::{Gain, Seconds, Watts};
+use crate::split::message::MESSAGE_HEADER_BYTES;
+use crate::units::{Bytes, Gain, Seconds, Watts};
 use crate::wireless::RateModel;
 use step::{air_seconds, fill_job, roll_out, speed};
 
@@ -174,7 +175,7 @@ impl Field {
         let (nominal, options) = (twin.nominal(), twin.options());
         let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
         let n_layers = profile.cuts.len();
-        let bits = |bytes: crate::units::Bytes| 8.0 * bytes.0 as f32;
+        let bits = |bytes: Bytes| 8.0 * bytes.0 as f32;
         let size = |cut: usize, level: usize| -> Row {
             let q = compression_at(limits, level);
             let job = nominal.cost.accounting.training(profile, profile.batch, cut, q, n_layers, 0);
@@ -183,7 +184,8 @@ impl Field {
         let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| size(cut, level));
         let message =
             |layers: usize| bits(nominal.cost.accounting.delivery(profile, layers).sync_up);
-        let header = (message(1) - bits(profile.parameters(0, 1))).max(0.0);
+        let is_billed = message(n_layers) > 0.0;
+        let header = if is_billed { bits(Bytes(MESSAGE_HEADER_BYTES as u64)) } else { 0.0 };
         let model = |layers: usize| (message(layers) - header).max(0.0);
         let (snr, safe_snr) = signal_to_noise(twin, state, n_steps);
         let Scale { deadline, energy } = *twin.scale();

@@ -12,7 +12,7 @@ use crate::round::{
     Decision, Limits, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision,
     TerminalId, TerminalOutcome, TerminalReport, TerminalView,
 };
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::model::CutProfile;
 use crate::split::rates::{RateSchedule, Rates};
 use crate::twin::{Nominal, Twin, TwinOptions};
@@ -76,6 +76,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
                 compressor: Compressor::Quantize,
                 payload: Payload::Encoded,
                 sync: Sync::Billed,
+                exchange: Exchange::Single,
             },
             rate_model: RateModel::Held,
         },

@@ -9,9 +9,12 @@ fn sgd(settings: &Settings) -> Rule {
 }
 
 fn split_equals_unsplit(settings: Settings) {
+    is_equal_at_every_cut(policy(), settings);
+}
+
+fn is_equal_at_every_cut(model: Policy, settings: Settings) {
     for cut in 1..=7 {
-        let mut split = engine(policy(), settings, &[40]);
-        let model = policy();
+        let mut split = engine(model.clone(), settings, &[40]);
         let (base, rate) = (split.server().weights().clone(), settings.server_rate);
         let clip = ClipHalves { cut, most: settings.clip };
         let mut whole = Trainer::by(&model, base, settings.optimiser, rate).clipped(clip);
@@ -51,6 +54,17 @@ fn split_training_with_clipping_is_unsplit_training_that_clips_each_half() {
         // Small enough to bind in every round, on both sides.
         let clip = 0.1;
         split_equals_unsplit(Settings { optimiser, clip, server_rate, client_rate, ..settings() });
+    }
+}
+
+#[test]
+fn adapters_of_the_two_halves_are_adapters_of_the_whole_bit_for_bit() {
+    let model = adapted(thin_policy(), Lora { rank: 4, scale: 1.0 });
+    let rates = Settings { server_rate: 3e-3, client_rate: 3e-3, ..settings() };
+    for optimiser in [momentum(0.0), momentum(0.9), adamw()] {
+        for clip in [0.0, 0.05] {
+            is_equal_at_every_cut(model.clone(), Settings { optimiser, clip, ..rates });
+        }
     }
 }
 

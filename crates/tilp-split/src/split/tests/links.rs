@@ -315,7 +315,7 @@ fn an_answer_about_another_round_terminal_or_cut_is_refused() {
 
 #[test]
 fn a_terminal_refuses_messages_that_do_not_fit_and_stays_as_it_was() {
-    use crate::split::control::{Aggregated, LayerOrder, Notice};
+    use crate::split::control::{Aggregated, Collect, HandOver, Notice};
     let model = thin_policy();
     let mut half = terminal(TerminalId(0), data(&model, 0, 20));
     let order = order(&settings(), 4, 0, 3, 0.5);
@@ -337,9 +337,10 @@ fn a_terminal_refuses_messages_that_do_not_fit_and_stays_as_it_was() {
     let optimiser_state = StateAtAggregation::Reset;
     half.handle(&Aggregated { context, optimiser_state }.to_bytes()).unwrap();
     assert_eq!(half.handle(&order.to_bytes()).unwrap_err().field, "layer", "nothing is held");
-    let layers = LayerOrder { context, first: 1 };
-    assert_eq!(half.handle(&layers.to_bytes(Kind::Collect)).unwrap_err().field, "layer");
-    assert_eq!(half.handle(&layers.to_bytes(Kind::HandOver)).unwrap_err().field, "layer");
+    let collect = Collect { context, first: 1, exchange: Exchange::Single };
+    assert_eq!(half.handle(&collect.to_bytes()).unwrap_err().field, "layer");
+    let hand_over = HandOver { context, first: 1 };
+    assert_eq!(half.handle(&hand_over.to_bytes()).unwrap_err().field, "layer");
 }
 
 #[test]

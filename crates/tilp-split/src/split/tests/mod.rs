@@ -1,7 +1,9 @@
 //! The engine against centralised training, its rules, its sizes.
 
+mod adapters;
 mod baselines;
 mod equivalence;
+mod exchange;
 mod links;
 mod membership;
 mod naive;
@@ -13,7 +15,7 @@ mod snapshots;
 
 use std::sync::Arc;
 
-use super::compress::Compressor;
+use super::compress::{Compressor, Exchange};
 use super::control::TrainOrder;
 use super::data::{Batch, Dataset};
 use super::engine::{Engine, Participant, Settings, locked};
@@ -21,7 +23,7 @@ use super::link::TerminalLink;
 use super::message::Context;
 use super::model::{SplitModel, Weights};
 use super::optimiser::{AdamW, Optimiser, StateAtAggregation};
-use super::policy::{Architecture, Policy};
+use super::policy::{Architecture, Lora, Policy};
 use super::rule::Local;
 use crate::nn::check::values;
 use crate::rng::Seed;
@@ -40,12 +42,18 @@ fn thin_policy() -> Policy {
     Policy::new(architecture).unwrap()
 }
 
+/// The policy with adapters over weights drawn at random.
+fn adapted(policy: Policy, lora: Lora) -> Policy {
+    let base = Arc::new(policy.initial(Seed::new(4)));
+    policy.with_adapters(lora, base)
+}
+
 fn momentum(momentum: f32) -> Optimiser {
     Optimiser::Sgd { momentum }
 }
 
 fn adamw() -> Optimiser {
-    Optimiser::AdamW(AdamW { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weight_decay: 0.05 })
+    Optimiser::AdamW(AdamW { beta1: 0.9, beta2: 0.95, epsilon: 1e-5, weight_decay: 0.05 })
 }
 
 fn settings() -> Settings {
@@ -59,6 +67,7 @@ fn settings() -> Settings {
         clip: 0.0,
         state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
+        exchange: Exchange::Single,
     }
 }
 

@@ -10,10 +10,6 @@ use crate::scenario::raw::Raw;
 pub(in crate::scenario) fn profile(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let Some(profile) = &raw.profile else { return Ok(()) };
     checker.within("profile.label_values", profile.label_values as u64, 0, 1_000_000)?;
-    if ![8, 16, 32].contains(&profile.exchange_bits) {
-        let bits = profile.exchange_bits;
-        return Err(checker.wrong("profile.exchange_bits", bits, "32, 16 or 8"));
-    }
     checker.bounds("profile.samples", profile.samples, 1.0, 1e9)?;
     law(checker, &profile.law)?;
     cuts(checker, &profile.cuts)?;
