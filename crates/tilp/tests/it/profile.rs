@@ -120,7 +120,12 @@ fn every_method_runs_and_goes_on_from_a_snapshot_as_if_nothing_had_happened() {
 #[test]
 fn the_books_hold_what_the_table_says() {
     let folder = small("books");
-    let plain = ["learning.payload=nominal", "learning.exchange_bits=16", "cell.outer_radius_m=50"];
+    let plain = [
+        "learning.payload=nominal",
+        "learning.exchange_bits=16",
+        "hardware.short_memory_share=0",
+        "cell.outer_radius_m=50",
+    ];
     let scenario = folder.load(&plain).unwrap();
     let rounds = until(&mut parts(&scenario, "random", 1), 8);
     let mut seen = 0;
@@ -171,7 +176,12 @@ fn losses_fall_success_rises_and_the_oracle_is_told_the_law() {
     assert!(better > success + 0.1, "{success} then {better}");
     let reported: Vec<_> = rounds.iter().filter_map(|r| books(r).losses.as_ref()).collect();
     assert_eq!(reported.len(), 400 / 7);
-    assert!(reported.iter().all(|changes| changes.iter().all(|one| one.after <= one.before)));
+    // The mean of copies may take back a little of what a terminal alone had gained.
+    for changes in reported {
+        assert!(changes.iter().all(|one| one.after <= 1.001 * one.before));
+        let fall: f64 = changes.iter().map(|one| one.before - one.after).sum();
+        assert!(fall > 0.0);
+    }
 }
 
 #[test]

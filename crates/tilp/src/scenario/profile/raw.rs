@@ -1,4 +1,4 @@
-//! A profile scenario as it is written. `docs/profile.md` explains it.
+//! A profile scenario as it is written. `docs/howto/profile.md` explains it.
 
 use std::collections::BTreeMap;
 
