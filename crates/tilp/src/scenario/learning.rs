@@ -175,13 +175,8 @@ impl Learning {
         }
     }
 
-    /// Refuses what a scenario without tensors cannot have: its tables say what is exchanged.
+    /// Refuses what a scenario without tensors cannot have: its table says what is trained.
     pub(super) fn check_profile(&self, checker: &Checker) -> Result<(), ScenarioError> {
-        if self.exchange_bits != Exchange::Single {
-            let expected = "32 in a profile scenario, which has profile.exchange_bits";
-            let bits = self.exchange_bits.bits();
-            return Err(checker.wrong("learning.exchange_bits", bits, expected));
-        }
         match self.trainable {
             Trainable::All => Ok(()),
             Trainable::Lora(rank) => {
