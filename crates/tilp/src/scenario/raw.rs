@@ -114,9 +114,9 @@ pub struct Limits {
     pub power_w: f64,
     /// Largest share of a payload that may be left out.
     pub compression: f64,
-    /// The latency metric never exceeds this (D3).
+    /// The latency of a round never counts as more than this.
     pub give_up_s: f64,
-    /// What happens to a terminal that misses the deadline (D2).
+    /// What happens to a terminal that misses the deadline.
     pub late: Late,
 }
 
@@ -132,11 +132,11 @@ pub struct Hardware {
     pub energy_coefficient: [f64; 2],
     /// True values differ from nominal ones by up to this share, hidden.
     pub hidden_share: f64,
-    /// Share of the terminals whose memory cannot hold the deepest cut (D17).
+    /// Share of the terminals whose memory cannot hold the deepest cut.
     pub short_memory_share: f64,
     /// Memory of the others over what the deepest cut takes.
     pub ample_memory: f64,
-    /// Standard deviation of the log-normal error of observed delays and energies (D6).
+    /// Standard deviation of the log-normal error of observed delays and energies.
     pub measurement_noise: f64,
 }
 
@@ -176,11 +176,11 @@ pub struct Learning {
     pub final_rate_share: f64,
     /// Rounds between aggregations F, for methods that do not set their own.
     pub aggregate_every: u64,
-    /// Compression operator (D10).
+    /// Compression operator.
     pub compressor: Compressor,
-    /// What a payload is billed (D10).
+    /// What a payload is billed.
     pub payload: Payload,
-    /// Whether model exchange is billed (D11).
+    /// Whether model exchange is billed.
     pub sync: Sync,
     /// How the server steps where terminals train side by side.
     #[serde(default, skip_serializing_if = "Server::is_default")]
@@ -339,7 +339,8 @@ pub struct VariantRange {
     pub spread_m: f32,
 }
 
-/// When success is measured, and on how many episodes per terminal (D8).
+/// When success is measured, and on how many episodes per terminal. Calibration, report and final
+/// episodes are three disjoint sets; a method sees those for calibration only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -369,7 +370,7 @@ pub struct Methods {
     pub reference: ReferenceKnobs,
     /// The published methods.
     pub baselines: Baselines,
-    /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
+    /// Learning rates of methods that need other ones than `learning` gives, by method.
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
     pub tilp: TilpSettings,
