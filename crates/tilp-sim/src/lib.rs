@@ -11,8 +11,9 @@
 //!
 //! Only this crate links the physics engine. The base station runs unchanged without it.
 
+pub mod profile;
 pub mod tasks;
 pub mod world;
 
-use tilp_core::{cost, datasheet, message, rng, round, snapshot, units, wireless};
+use tilp_core::{compress, cost, datasheet, message, rng, round, snapshot, units, wireless};
 use tilp_split::split;

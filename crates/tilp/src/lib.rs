@@ -65,5 +65,5 @@ pub use tilp_core::{
     cost, datasheet, lanes, message, rng, round, rule, snapshot, statistics, units, wireless,
 };
 pub use tilp_plan::{allocate, rl, search, setup, station, twin};
-pub use tilp_sim::{tasks, world};
+pub use tilp_sim::{profile, tasks, world};
 pub use tilp_split::{nn, split};

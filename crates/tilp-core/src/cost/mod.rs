@@ -3,9 +3,11 @@
 //! The world calls it with the true hardware, allocators and the twin with nominal values; a
 //! difference between the two is a difference of the arguments, never of the formula.
 
+mod pending;
 mod profile;
 mod round;
 
+pub use pending::FrontCopies;
 pub use profile::{Accounting, CutProfile, Payload, Profile, Sync};
 pub use round::{CostModel, RoundCosts, RoundInputs};
 

@@ -41,6 +41,8 @@ pub struct TerminalOutcome {
     pub loss: Option<f64>,
     /// Norm of its client-side gradient, if it took part.
     pub gradient_norm: Option<f64>,
+    /// Its own success, if this round ended with a calibration.
+    pub success: Option<SuccessCount>,
 }
 
 impl TerminalOutcome {

@@ -9,7 +9,7 @@ use super::CellDescription;
 use crate::allocate::TilpSettings;
 use crate::cost::{Accounting, CostModel, Payload, Profile, Sync};
 use crate::round::Limits;
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::rates::{RateSchedule, Rates};
 use crate::split::rule::Rule;
 use crate::station::TrainingSchedule;
@@ -48,10 +48,14 @@ struct Meters {
 #[derive(Deserialize)]
 struct Learning {
     final_rate_share: f64,
+    #[serde(default)]
+    warm_up: u64,
     aggregate_every: u64,
     compressor: Compressor,
     payload: Payload,
     sync: Sync,
+    #[serde(default)]
+    exchange_bits: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -84,15 +88,17 @@ pub(super) fn description(limits: Limits, profile: Profile, n_tasks: usize) -> C
         start: Rates { server: server_rate, terminal: terminal_rate },
         final_share: learning.final_rate_share,
         rounds: *rounds,
+        warm_up: learning.warm_up,
     };
     let (rule, aggregate_every) = (Rule::Parallel, learning.aggregate_every);
-    let Learning { compressor, payload, sync, .. } = *learning;
+    let Learning { compressor, payload, sync, exchange_bits, .. } = *learning;
+    let exchange = exchange_bits.and_then(Exchange::with_bits).unwrap_or_default();
     let deadline = limits.deadline;
     CellDescription {
         cost: CostModel {
             limits,
             profile,
-            accounting: Accounting { compressor, payload, sync },
+            accounting: Accounting { compressor, payload, sync, exchange },
             rate_model: cell.fading,
         },
         training: TrainingSchedule { rule, aggregate_every, rates },

@@ -23,6 +23,8 @@ pub struct Identity {
     pub method: String,
     /// Seed of the run.
     pub seed: u64,
+    /// Replicate of the seed.
+    pub replicate: u64,
     /// Hash of the resolved scenario.
     pub scenario: String,
 }
@@ -92,10 +94,12 @@ impl Checkpoint {
     pub fn check(&self, expected: &Identity, path: &Path) -> Result<(), RecordError> {
         let found = &self.identity;
         let seeds = (found.seed.to_string(), expected.seed.to_string());
+        let replicates = (found.replicate.to_string(), expected.replicate.to_string());
         for (what, found, expected) in [
             ("scenario hash", &found.scenario, &expected.scenario),
             ("method", &found.method, &expected.method),
             ("seed", &seeds.0, &seeds.1),
+            ("replicate", &replicates.0, &replicates.1),
         ] {
             if found != expected {
                 return Err(RecordError::OtherRun {
@@ -110,16 +114,18 @@ impl Checkpoint {
     }
 
     fn metadata(&self) -> BTreeMap<String, String> {
-        [
+        let replicate = self.identity.replicate;
+        let replicate = (replicate > 0).then(|| ("replicate", replicate.to_string()));
+        let fields = [
             ("format", FORMAT.to_owned()),
             ("version", VERSION.to_owned()),
             ("method", self.identity.method.clone()),
             ("seed", self.identity.seed.to_string()),
             ("scenario", self.identity.scenario.clone()),
             ("round", self.round.to_string()),
-        ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into()
+        ];
+        let fields = fields.into_iter().chain(replicate);
+        fields.map(|(key, value)| (key.to_owned(), value)).collect()
     }
 }
 
@@ -169,7 +175,9 @@ impl<'a> Parsed<'a> {
             text.parse().map_err(|_| shortened(&format!("{key} = {text}, expected a number")))
         };
         let (method, scenario) = (field("method")?, field("scenario")?);
-        let identity = Identity { method, seed: number("seed")?, scenario };
+        let has_replicate = self.metadata.contains_key("replicate");
+        let replicate = if has_replicate { number("replicate")? } else { 0 };
+        let identity = Identity { method, seed: number("seed")?, replicate, scenario };
         let round = number("round")?;
         let mut state = Snapshot::default();
         for (name, (dtype, data)) in self.arrays {
@@ -356,6 +364,7 @@ mod tests {
         assert!(checkpoint().check(&identity(), path).is_ok());
         let others = [
             (Identity { seed: 8, ..identity() }, "seed = \"7\", expected \"8\""),
+            (Identity { replicate: 2, ..identity() }, "replicate = \"0\", expected \"2\""),
             (Identity { method: "tilp".into(), ..identity() }, "method = \"deficit\", expected"),
             (Identity { scenario: "ff".into(), ..identity() }, "scenario hash = \"abc123\", "),
         ];

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Evaluation, History, Identity};
+use super::{Evaluation, FirstPassage, History, Identity};
 use crate::cost::Hardware;
 use crate::round::{
     Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
@@ -54,12 +54,16 @@ pub(super) fn evaluation() -> Evaluation {
         base: Some(count(3)),
         terminals: (0..N).map(|n| success(n, count(9 - 3 * n as u64))).collect(),
         task_names: vec!["push".into(), "reach".into()],
+        first_passage: FirstPassage::Single,
+        rule: Some(Rule::Parallel),
+        events: Vec::new(),
+        note: None,
     }
 }
 
 /// Whose checkpoint it is.
 pub(super) fn identity() -> Identity {
-    Identity { method: "deficit".into(), seed: 7, scenario: "abc123".into() }
+    Identity { method: "deficit".into(), seed: 7, replicate: 0, scenario: "abc123".into() }
 }
 
 /// A folder for one test, gone at its end.
@@ -111,6 +115,7 @@ fn observation(round: u64) -> Observation {
         gradient_norm: None,
         loss: None,
         rounds_since_scheduled: None,
+        success: None,
     };
     Observation {
         round,
@@ -173,6 +178,7 @@ fn outcome(round: u64) -> Outcome {
         energy: Joules(0.3),
         loss: (n == 0).then(|| 1.0 / round as f64),
         gradient_norm: (n == 0).then_some(0.1),
+        success: None,
     };
     let by_task = |round: u64| vec![round.min(8), 0];
     let count = |successes| SuccessCount { successes, episodes: 8 };

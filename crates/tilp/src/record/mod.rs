@@ -16,6 +16,7 @@ mod folder;
 mod history;
 mod metrics;
 mod parquet_file;
+mod recovery;
 mod rows;
 mod summary;
 mod table;
@@ -29,10 +30,12 @@ pub use fingerprint::fingerprint;
 pub use folder::{RunFolder, unique_name, write_beside};
 pub use history::History;
 pub use metrics::{
-    joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy,
-    success_improvement, success_rate, total_energy, total_volume, wilson_95,
+    FirstPassage, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,
+    seconds_to_accuracy, server_steps, success_improvement, success_rate, total_energy,
+    total_volume, wilson_95,
 };
 pub use parquet_file::{terminals_from_parquet, terminals_to_parquet};
+pub use recovery::{EventMark, EventSummary, event_summaries, success_area};
 pub use rows::{CalibrationRow, RoundRow, TerminalRow};
 pub use summary::{AtThresholds, Evaluation, Summary, n_far};
 pub use tfevents::scalar_events;

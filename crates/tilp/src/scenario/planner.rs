@@ -1,13 +1,12 @@
 //! The planner by itself: what a base station needs to plan, and no world.
 
-use super::assemble::{cost_model, hardware_range, known, rates, untrained};
+use super::assemble::{cost_model, known, nominal, rates};
 use super::raw;
 use super::registry::method;
 use super::robots::{deal_tasks, suite};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{Clock, Tilp, TilpOptions};
 use crate::cost::Hardware;
-use crate::datasheet::draw_nominal;
 use crate::rng::Seed;
 use crate::split::rule::Rule;
 use crate::station::TrainingSchedule;
@@ -22,12 +21,12 @@ pub fn planner(
     clock: Option<Clock>,
 ) -> Result<Tilp, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seed));
-    let cost = cost_model(raw, &untrained(scenario)?);
-    let hardware = draw_nominal(tasks.len(), &hardware_range(raw), seed.named("hardware"));
+    let cost = cost_model(scenario)?;
+    let hardware = nominal(raw, tasks.len(), seed);
     let schedule = TrainingSchedule {
         rule: Rule::Parallel,
         aggregate_every: raw.learning.aggregate_every,
-        rates: rates(raw, method("tilp")?),
+        rates: rates(raw, &method("tilp")?),
     };
     let nominal = known(raw, &cost, &hardware, &schedule, tasks);
     let options = tilp(raw);
@@ -42,8 +41,12 @@ pub fn tilp_options(scenario: &Scenario) -> TilpOptions {
 
 /// Hardware of the terminals in a run of this scenario and seed, by data sheet.
 pub fn data_sheets(scenario: &Scenario, seed: u64) -> Vec<Hardware> {
-    let raw = &scenario.raw;
-    draw_nominal(raw.cell.n_terminals, &hardware_range(raw), Seed::new(seed).named("hardware"))
+    nominal(&scenario.raw, scenario.n_terminals(), Seed::new(seed))
+}
+
+/// Layers of the scenario's model.
+pub fn n_layers(scenario: &Scenario) -> Result<usize, ScenarioError> {
+    Ok(cost_model(scenario)?.profile.cuts.len())
 }
 
 /// The tasks of the terminals in a run of this scenario and seed.
@@ -73,12 +76,12 @@ mod tests {
     fn what_a_cell_description_leaves_out_is_as_in_the_default_scenario() {
         let scenario = Scenario::load("default", &[]).unwrap();
         let raw = &scenario.raw;
-        let cost = cost_model(raw, &untrained(&scenario).unwrap());
+        let cost = cost_model(&scenario).unwrap();
         let found = CellDescription::new(cost.limits.clone(), cost.profile.clone(), 8);
         let training = TrainingSchedule {
             rule: Rule::Parallel,
             aggregate_every: raw.learning.aggregate_every,
-            rates: rates(raw, method("tilp").unwrap()),
+            rates: rates(raw, &method("tilp").unwrap()),
         };
         let expected = CellDescription {
             cost,

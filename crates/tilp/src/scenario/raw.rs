@@ -9,9 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::knobs::{Baselines, Oracle};
+use super::learning::Learning;
+use super::profile::Profile;
+pub use super::raw_events::{Change, Event, TerminalRef};
 use crate::allocate::{ReferenceKnobs, TilpSettings};
-use crate::cost::{Payload, Sync};
-use crate::split::compress::Compressor;
+use crate::record::FirstPassage;
 use crate::tasks::tabletop::Frame;
 use crate::wireless::{Environment, RateModel};
 use crate::world::Late;
@@ -44,24 +46,12 @@ pub struct Raw {
     pub evaluation: Evaluation,
     /// Knobs of the allocation methods.
     pub methods: Methods,
+    /// Sizes from tables and learning by a law, instead of a policy and robots; none for those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Dated events, in the order of their rounds; none if the list is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
-}
-
-/// Something happens to the cell at the start of a round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Event {
-    /// The round, counted from 1.
-    pub round: u64,
-    /// Ids of terminals that leave.
-    #[serde(default)]
-    pub leave: Vec<u32>,
-    /// Ids of terminals that join. A terminal whose first event is a join is absent before it;
-    /// `cell.n_terminals` counts it all the same.
-    #[serde(default)]
-    pub join: Vec<u32>,
 }
 
 /// The radio cell.
@@ -158,50 +148,6 @@ pub struct Model {
     pub cuts: Vec<usize>,
     /// Base policy to start from: `builtin` or a safetensors file.
     pub base: String,
-}
-
-/// How the policy is trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Learning {
-    /// Minibatch size K_n.
-    pub batch: usize,
-    /// Learning rate of the server side.
-    pub server_rate: f64,
-    /// Learning rate of the terminal side.
-    pub terminal_rate: f64,
-    /// Momentum of SGD on both sides; 0 is the paper's plain SGD.
-    pub momentum: f64,
-    /// The learning rates fall along a cosine to this share of their start at round T.
-    pub final_rate_share: f64,
-    /// Rounds between aggregations F, for methods that do not set their own.
-    pub aggregate_every: u64,
-    /// Compression operator.
-    pub compressor: Compressor,
-    /// What a payload is billed.
-    pub payload: Payload,
-    /// Whether model exchange is billed.
-    pub sync: Sync,
-    /// How the server steps where terminals train side by side.
-    #[serde(default, skip_serializing_if = "Server::is_default")]
-    pub server: Server,
-}
-
-/// How the server steps where terminals train side by side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Server {
-    /// Once a round, with the weighted mean of the gradients: the paper's Eq. `server-gradient`.
-    #[default]
-    Averaged,
-    /// After every terminal, in an order drawn anew each round, as in version 2 of SplitFed.
-    Sequential,
-}
-
-impl Server {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The robots.
@@ -358,6 +304,9 @@ pub struct Evaluation {
     pub loss_every: u64,
     /// Samples of each terminal that such an entry is taken over.
     pub loss_samples: usize,
+    /// When `rta`, `tta_s` and `eta_j` count a success threshold as reached.
+    #[serde(default, skip_serializing_if = "FirstPassage::is_default")]
+    pub first_passage: FirstPassage,
 }
 
 /// Knobs of the allocation methods.

@@ -1,17 +1,18 @@
 //! Decisions of the allocation methods, on observations that no cell would ever show.
 
 use rand::RngExt;
-use tilp::allocate::{Deficit, Greedy, Problem, Random, ReferenceKnobs};
+use tilp::allocate::{Clairvoyant, Deficit, DeficitOf, Greedy, Problem, Random, ReferenceKnobs};
 use tilp::cost::{Accounting, CostModel, Grant, Hardware, Payload, Profile, Sync};
 use tilp::datasheet::{HardwareRange, draw_nominal};
 use tilp::rng::{Rng, Seed};
 use tilp::round::{
-    Allocator, Decision, Limits, Observation, SuccessCount, TerminalDecision, TerminalId,
-    TerminalReport, TerminalView,
+    Allocator, Decision, Limits, MeasuredSuccess, Observation, SuccessCount, TerminalDecision,
+    TerminalId, TerminalReport, TerminalView, Truth,
 };
 use tilp::scenario::{Scenario, untrained};
-use tilp::split::compress::Compressor;
+use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::model::SplitModel;
+use tilp::split::optimiser::Optimiser;
 use tilp::tasks::tabletop::{ACTION, Family};
 use tilp::units::{Bytes, Gain, Hertz, Seconds, Watts};
 use tilp::wireless::RateModel;
@@ -31,7 +32,7 @@ pub fn limits() -> Limits {
 pub fn profile() -> Profile {
     let scenario = Scenario::load("tiny", &[]).expect("a built-in scenario is sound");
     let policy = untrained(&scenario).expect("a built-in scenario has a policy");
-    let cut = |layer: usize| policy.profile(layer, 64, false);
+    let cut = |layer: usize| policy.profile(layer, 64, Optimiser::Sgd { momentum: 0.0 });
     Profile { batch: 64, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
@@ -53,6 +54,7 @@ pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> (Problem
             compressor: Compressor::Quantize,
             payload: Payload::Encoded,
             sync: Sync::Billed,
+            exchange: Exchange::Single,
         },
         rate_model: if averaged { RateModel::Averaged } else { RateModel::Held },
     };
@@ -67,6 +69,7 @@ fn knobs(n_terminals: usize, rng: &mut Rng) -> ReferenceKnobs {
         margin: rng.random_range(0.05..1.0),
         skip_far_share: if rng.random() { 0.0 } else { 0.9 * rng.random::<f64>() },
         uniform_share: 0.5,
+        ..FOUR
     }
 }
 
@@ -87,6 +90,7 @@ fn terminal(profile: &Profile, id: TerminalId, hardware: Hardware, rng: &mut Rng
         gradient_norm: some.then(|| power_of_ten(rng, -6.0, 6.0)),
         loss: some.then(|| power_of_ten(rng, -6.0, 6.0)),
         rounds_since_scheduled: some.then(|| rng.random_range(1..1000)),
+        success: None,
         report: TerminalReport {
             id,
             hardware,
@@ -162,7 +166,7 @@ fn assert_promises(case: &Case, decision: &Decision) {
     assert!(scheduled.len() <= knobs.n_scheduled);
     let reachable = problem.reachable(seen, knobs.skip_far_share);
     assert!(scheduled.iter().all(|n| reachable.contains(n)));
-    let band = problem.band(seen, &scheduled);
+    let band = problem.band(seen, &scheduled, seen.aggregates);
     assert!(decision.bandwidth().0 <= band.0 * (1.0 + 1e-9));
     if decision.fallback {
         assert_eq!(scheduled.len(), 1);
@@ -244,20 +248,90 @@ const FOUR: ReferenceKnobs = ReferenceKnobs {
     margin: 0.8,
     skip_far_share: 0.0,
     uniform_share: 0.5,
+    deficit: DeficitOf::Task,
+    deficit_prior: 2.0,
+    clairvoyant_episodes: 16,
 };
+
+/// How often a method schedules each terminal in 400 rounds of four.
+fn scheduled_counts(method: &mut dyn Allocator, seen: &mut Observation) -> Vec<f64> {
+    let mut counts = vec![0.0; seen.terminals.len()];
+    for round in 1..=400 {
+        seen.round = round;
+        let decision = method.decide(seen).unwrap();
+        assert_eq!(decision.scheduled().count(), 4);
+        decision.scheduled().for_each(|n| counts[n] += 1.0);
+    }
+    counts
+}
 
 /// Share of the second group among those whom deficit schedules in 400 rounds.
 fn second_share(success: Option<[u64; 2]>) -> f64 {
     let (problem, mut seen) = two_groups(success);
     let mut deficit = Deficit::new(problem, FOUR, Seed::new(3));
-    let mut counts = [0.0; 2];
-    for round in 1..=400 {
-        seen.round = round;
-        let decision = deficit.decide(&seen).unwrap();
-        assert_eq!(decision.scheduled().count(), 4);
-        decision.scheduled().for_each(|n| counts[usize::from(n >= 10)] += 1.0);
+    let counts = scheduled_counts(&mut deficit, &mut seen);
+    counts[10..].iter().sum::<f64>() / counts.iter().sum::<f64>()
+}
+
+/// Two terminals of the second group fail where the others of their task succeed; so they fail
+/// more than their task shows.
+fn with_own_counts(seen: &mut Observation) {
+    for (n, view) in seen.terminals.iter_mut().enumerate() {
+        let successes = if n >= 18 { 0 } else { 2 };
+        let count = SuccessCount { successes, episodes: 2 };
+        view.success = Some(MeasuredSuccess { round: 1, count });
     }
-    counts[1] / (counts[0] + counts[1])
+}
+
+/// How often the two terminals that fail are scheduled, over the mean of the others.
+fn own_weight(knobs: ReferenceKnobs) -> f64 {
+    let (problem, mut seen) = two_groups(Some([10, 8]));
+    with_own_counts(&mut seen);
+    let counts = scheduled_counts(&mut Deficit::new(problem, knobs, Seed::new(3)), &mut seen);
+    (counts[18] + counts[19]) / 2.0 / (counts[..18].iter().sum::<f64>() / 18.0)
+}
+
+#[test]
+fn deficit_by_terminal_prefers_those_that_fail_themselves_and_by_task_it_does_not_tell() {
+    let terminal = ReferenceKnobs { deficit: DeficitOf::Terminal, ..FOUR };
+    // By task all ten terminals of the second group have the same deficit.
+    assert!((1.0..2.5).contains(&own_weight(FOUR)), "{}", own_weight(FOUR));
+    assert!(own_weight(terminal) > 3.0, "{}", own_weight(terminal));
+    // A prior that outweighs the episodes by far leaves the deficit of the task.
+    let smooth = own_weight(ReferenceKnobs { deficit_prior: 1e6, ..terminal });
+    assert!((smooth - own_weight(FOUR)).abs() < 1e-9, "{smooth}");
+    // Without a prior the counts stand for themselves: all that is not uniform goes to the two.
+    let plain = own_weight(ReferenceKnobs { deficit_prior: 0.0, ..terminal });
+    assert!(plain > own_weight(terminal), "{plain}");
+}
+
+#[test]
+fn deficit_by_terminal_is_deficit_by_task_before_anything_is_measured() {
+    let (problem, seen) = two_groups(None);
+    let decide = |deficit| {
+        let knobs = ReferenceKnobs { deficit, ..FOUR };
+        Deficit::new(problem.clone(), knobs, Seed::new(3)).decide(&seen).unwrap()
+    };
+    assert_eq!(decide(DeficitOf::Task), decide(DeficitOf::Terminal));
+}
+
+#[test]
+fn clairvoyant_is_deficit_by_terminal_with_the_success_that_it_was_told() {
+    let (problem, mut seen) = two_groups(None);
+    let mut clairvoyant = Clairvoyant::new(problem.clone(), FOUR, Seed::new(3));
+    let access = clairvoyant.oracle_access().expect("it is told the truth");
+    assert_eq!(access.question().episodes, Some(16));
+    let count = |n: usize| SuccessCount { successes: if n >= 18 { 0 } else { 16 }, episodes: 16 };
+    let success = Some((0..20).map(count).collect());
+    access.receive(&Truth { round: 1, success, ..Truth::default() });
+    let told = scheduled_counts(&mut clairvoyant, &mut seen);
+    // The same deficits as counts of the terminals themselves, which weigh alone.
+    with_own_counts(&mut seen);
+    seen.success = None;
+    let knobs = ReferenceKnobs { deficit: DeficitOf::Terminal, deficit_prior: 0.0, ..FOUR };
+    let deficit = scheduled_counts(&mut Deficit::new(problem, knobs, Seed::new(3)), &mut seen);
+    assert_eq!(told, deficit);
+    assert!(told[18] > 4.0 * told[0]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The reference `oracle`: it is told the truth, nobody else is, and telling changes nothing.
+//! The references `oracle` and `clairvoyant`: they are told the truth, nobody else is, and telling
+//! changes nothing.
 
 use std::fmt::Write as _;
 
@@ -55,9 +56,11 @@ struct Told {
     rounds: u64,
 }
 
-const TOLD: Method = Method::own("random", "random that is told the truth", |inputs| {
-    Box::new(Told { random: Random::new(inputs.problem, inputs.knobs, inputs.seed), rounds: 0 })
-});
+fn told() -> Method {
+    Method::own("random", "random that is told the truth", |inputs| {
+        Box::new(Told { random: Random::new(inputs.problem, inputs.knobs, inputs.seed), rounds: 0 })
+    })
+}
 
 impl Persist for Told {
     fn save(&self, snapshot: &mut Snapshot) {
@@ -120,21 +123,22 @@ fn the_books_hold_the_loss_of_what_is_deployed_before_and_after_every_seventh_ro
 
 #[test]
 fn every_method_runs_the_same_whether_or_not_the_experimenter_is_asked_for_the_truth() {
-    for method in methods().iter().filter(|method| method.name != "oracle") {
+    let told = ["clairvoyant", "oracle"];
+    for method in methods().iter().filter(|method| !told.contains(&method.name())) {
         let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } =
-            worlds::parts(method.name, &overrides(&[]));
-        assert!(station.oracle_access().is_none(), "{} is told the truth", method.name);
+            worlds::parts(method.name(), &overrides(&[]));
+        assert!(station.oracle_access().is_none(), "{} is told the truth", method.name());
         let mut nosy = Nosy { laboratory: &mut laboratory, asked: 0 };
         let mut keep = Keep::default();
         let stop = run(&mut cell, &mut station, &mut evaluator, &mut nosy, ROUNDS, &mut keep);
         assert_eq!((stop, nosy.asked), (Ok(Stop::Finished), ROUNDS));
-        assert!(keep.rounds == go(method.name, &[]), "{}", method.name);
+        assert!(keep.rounds == go(method.name(), &[]), "{}", method.name());
     }
 }
 
 #[test]
 fn who_has_access_is_told_the_truth_before_every_decision_and_nothing_else_changes() {
-    let mut parts = worlds::parts_of(TOLD, &overrides(&[]));
+    let mut parts = worlds::parts_of(told(), &overrides(&[]));
     let rounds = until(&mut parts, ROUNDS);
     let mut snapshot = Snapshot::default();
     parts.station.save(&mut snapshot);
@@ -167,6 +171,32 @@ fn the_episodes_of_the_truth_are_no_evaluation() {
         go(method, &[]).iter().map(|round| books(round).episodes).collect()
     };
     assert_eq!(episodes("oracle"), episodes("greedy"));
+    assert_eq!(episodes("clairvoyant"), episodes("greedy"));
+}
+
+#[test]
+fn asking_on_behalf_of_clairvoyant_leaves_no_trace_in_the_cell() {
+    let asked =
+        worlds::parts("clairvoyant", &overrides(&[])).station.oracle_access().map(|access| {
+            let question = access.question();
+            assert_eq!(question, Question { episodes: Some(16), ..Question::default() });
+            question
+        });
+    let mut asking = worlds::parts("random", &overrides(&[]));
+    for round in go("random", &[]) {
+        reveal(&mut asking, &asked.expect("it is told the truth"));
+        assert!(step(&mut asking) == round, "round {}", round.seen.round);
+    }
+}
+
+#[test]
+fn clairvoyant_decides_by_the_truth_where_deficit_has_measured_nothing_yet() {
+    // With so much weight on deficits every draw is decided by them.
+    let by_deficit = ["methods.reference.uniform_share=1e-6", "methods.reference.n_scheduled=2"];
+    let plans = |method: &str| -> Vec<ProjectedDecision> {
+        go(method, &by_deficit).into_iter().map(|round| round.order.plan).collect()
+    };
+    assert_ne!(plans("clairvoyant")[..4], plans("deficit")[..4]);
 }
 
 #[test]

@@ -397,6 +397,11 @@ fn eq_method_state_carries_the_three_blocks() {
     assert_eq!(success.len(), Family::ALL.len());
     assert_eq!(success.iter().map(|one| one.episodes).sum::<u64>(), 6);
     assert_eq!(Some(success), executed.outcome.success);
+    // And of every terminal.
+    for (view, measured) in seen.terminals.iter().zip(executed.calibration.unwrap()) {
+        let own = view.success.expect("every terminal was measured");
+        assert_eq!((own.round, own.count), (2, measured.count));
+    }
 }
 
 #[test]
@@ -429,10 +434,10 @@ fn every_method_meets_the_same_weather_and_the_same_cell() {
         }
         rounds
     };
-    let first = weather(methods()[0].name);
+    let first = weather(methods()[0].name());
     assert!(first[0] != first[1], "the weather changes from round to round");
     for method in &methods()[1..] {
-        assert_eq!(weather(method.name), first, "{}", method.name);
+        assert_eq!(weather(method.name()), first, "{}", method.name());
     }
 }
 

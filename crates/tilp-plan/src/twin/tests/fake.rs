@@ -12,7 +12,7 @@ use crate::round::{
     Decision, Limits, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision,
     TerminalId, TerminalOutcome, TerminalReport, TerminalView,
 };
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::model::CutProfile;
 use crate::split::rates::{RateSchedule, Rates};
 use crate::twin::{Nominal, Twin, TwinOptions};
@@ -76,6 +76,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
                 compressor: Compressor::Quantize,
                 payload: Payload::Encoded,
                 sync: Sync::Billed,
+                exchange: Exchange::Single,
             },
             rate_model: RateModel::Held,
         },
@@ -88,6 +89,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n).map(|n| n % 4).collect(),
         n_tasks: 4,
@@ -142,6 +144,7 @@ impl Fake {
             gradient_norm: Some(1.0 + 0.2 * (n % 3) as f64),
             loss: None,
             rounds_since_scheduled: None,
+            success: None,
         };
         Observation {
             round: self.round,
@@ -236,6 +239,7 @@ impl Fake {
                 energy: Joules((spent.energy_compute + spent.energy_radio).0 * meter),
                 loss: None,
                 gradient_norm: None,
+                success: None,
             };
             if outcomes[n].took_part {
                 self.held[n] = self.held[n].max(t.cut);
