@@ -26,11 +26,11 @@ pub struct Learning {
     pub final_rate_share: f64,
     /// Rounds between aggregations F, for methods that do not set their own.
     pub aggregate_every: u64,
-    /// Compression operator (D10).
+    /// Compression operator.
     pub compressor: Compressor,
-    /// What a payload is billed (D10).
+    /// What a payload is billed.
     pub payload: Payload,
-    /// Whether model exchange is billed (D11).
+    /// Whether model exchange is billed.
     pub sync: Sync,
     /// How the server steps where terminals train side by side.
     #[serde(default, skip_serializing_if = "Server::is_default")]

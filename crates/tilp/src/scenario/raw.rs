@@ -109,9 +109,9 @@ pub struct Limits {
     pub power_w: f64,
     /// Largest share of a payload that may be left out.
     pub compression: f64,
-    /// The latency metric never exceeds this (D3).
+    /// The latency of a round never counts as more than this.
     pub give_up_s: f64,
-    /// What happens to a terminal that misses the deadline (D2).
+    /// What happens to a terminal that misses the deadline.
     pub late: Late,
     /// Budgets of the whole run. With one, `rounds` is no limit.
     #[serde(default, skip_serializing_if = "Budget::is_none")]
@@ -154,11 +154,11 @@ pub struct Hardware {
     pub energy_coefficient: [f64; 2],
     /// True values differ from nominal ones by up to this share, hidden.
     pub hidden_share: f64,
-    /// Share of the terminals whose memory cannot hold the deepest cut (D17).
+    /// Share of the terminals whose memory cannot hold the deepest cut.
     pub short_memory_share: f64,
     /// Memory of the others over what the deepest cut takes.
     pub ample_memory: f64,
-    /// Standard deviation of the log-normal error of observed delays and energies (D6).
+    /// Standard deviation of the log-normal error of observed delays and energies.
     pub measurement_noise: f64,
 }
 
@@ -329,7 +329,8 @@ pub struct VariantRange {
     pub spread_m: f32,
 }
 
-/// When success is measured, and on how many episodes per terminal (D8).
+/// When success is measured, and on how many episodes per terminal. Calibration, report and final
+/// episodes are three disjoint sets; a method sees those for calibration only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -362,7 +363,7 @@ pub struct Methods {
     pub reference: ReferenceKnobs,
     /// The published methods.
     pub baselines: Baselines,
-    /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
+    /// Learning rates of methods that need other ones than `learning` gives, by method.
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
     pub tilp: TilpSettings,

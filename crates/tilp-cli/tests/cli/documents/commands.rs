@@ -84,31 +84,22 @@ fn wrong_commands(code: &str, is_sentence: bool) -> Vec<String> {
 
 /// The words after the program, if a piece of a shell line calls it.
 fn words(part: &str) -> Option<Vec<&str>> {
-    let part = part.trim_start_matches("$ ");
-    let (_, after) = match part.split_once(" -- ") {
-        Some((before, after)) if before.contains("cargo run") && !before.contains("--example") => {
-            (before, after)
-        }
-        _ => {
-            let mut words = part.split_whitespace();
-            let is_program = |word: &str| PROGRAMS.contains(&word);
-            // In front of the program: variables, or another machine.
-            let mut before = words.clone().take_while(|word| !is_program(word));
-            let leads = |word: &str| {
-                word.contains('=')
-                    || ["do", "ssh", "time"].contains(&word)
-                    || word.starts_with("node")
-            };
-            if !before.all(leads) || !words.any(is_program) {
-                return None;
-            }
-            ("", &part[part.find("tilp").map_or(0, |at| at + 4)..])
-        }
+    let all: Vec<&str> = part.trim_start_matches("$ ").split_whitespace().collect();
+    // In front of the program: variables, or another machine.
+    let leads = |word: &&str| {
+        word.contains('=') || ["do", "ssh", "time"].contains(word) || word.starts_with("node")
     };
-    let words = after.split_whitespace();
+    let by_cargo = all.contains(&"cargo") && all.contains(&"run") && !all.contains(&"--example");
+    let at = match by_cargo {
+        true => all.iter().position(|word| *word == "--")?,
+        false => all.iter().position(|word| PROGRAMS.contains(word))?,
+    };
+    if !by_cargo && !all[..at].iter().all(leads) {
+        return None;
+    }
     let is_redirected =
         |word: &str| word.starts_with('>') || word.starts_with('<') && !word.ends_with('>');
-    let words = words.take_while(|word| !is_redirected(word));
+    let words = all[at + 1..].iter().take_while(|word| !is_redirected(word));
     Some(words.map(|word| word.trim_matches(['[', ']', '<', '>'])).collect())
 }
 
