@@ -19,7 +19,7 @@ use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
-use crate::round::Limits;
+use crate::round::{Budget, Limits};
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
@@ -28,7 +28,7 @@ use crate::split::rates::{RateSchedule, Rates};
 use crate::station::{Station, TrainingSchedule};
 use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
-use crate::units::{Hertz, Seconds, Watts, from_db};
+use crate::units::{Bytes, Hertz, Joules, Seconds, Watts, from_db};
 use crate::wireless::{
     Fading, Place, Recording, RecordingError, Surroundings, correlation, draw_places,
     large_scale_gains,
@@ -162,6 +162,7 @@ fn robots(
         tasks: roster.tasks(),
         presence,
         measurement_noise: raw.hardware.measurement_noise,
+        budget: budget(raw),
         seed: seed.named("world"),
     });
     Ok(Parts {
@@ -202,7 +203,8 @@ pub(super) fn station_and_radio(
         seed: seed.named("allocator"),
         variant: method.published,
     });
-    Ok((Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len()), radio))
+    let station = Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len());
+    Ok((station.with_budget(budget(raw)), radio))
 }
 
 /// Limits, sizes, billing and the rate formula of a scenario.
@@ -325,9 +327,20 @@ fn limits(raw: &raw::Raw) -> Limits {
     }
 }
 
+/// Budgets of the whole run.
+pub(super) fn budget(raw: &raw::Raw) -> Budget {
+    let raw::Budget { seconds, joules, joules_per_terminal, bytes } = raw.limits.budget;
+    Budget {
+        seconds: seconds.map(Seconds),
+        joules: joules.map(Joules),
+        joules_per_terminal: joules_per_terminal.map(Joules),
+        bytes: bytes.map(|bytes| Bytes(bytes as u64)),
+    }
+}
+
 fn accounting(raw: &raw::Raw) -> Accounting {
     let Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange_bits }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -517,7 +530,7 @@ fn engine(
         clip: raw.learning.clip as f32,
         state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
-        exchange: raw.learning.exchange(),
+        exchange: raw.learning.exchange_bits,
     };
     let base = Arc::new(base);
     let model = trained(raw, policy, base.clone());

@@ -51,7 +51,19 @@ fn limits(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.between("limits.bandwidth_hz", limits.bandwidth_hz, 1.0, 1e12)?;
     checker.between("limits.power_w", limits.power_w, 1e-9, 1e3)?;
     checker.between("limits.compression", limits.compression, 0.0, 0.99)?;
-    checker.between("limits.give_up_s", limits.give_up_s, limits.deadline_s, 1e9)
+    checker.between("limits.give_up_s", limits.give_up_s, limits.deadline_s, 1e9)?;
+    let budget = &limits.budget;
+    let budgets = [
+        ("seconds", budget.seconds, 1e-6, 1e9),
+        ("joules", budget.joules, 1e-9, 1e12),
+        ("joules_per_terminal", budget.joules_per_terminal, 1e-9, 1e12),
+        ("bytes", budget.bytes, 1.0, 1e15),
+    ];
+    let set = budgets.into_iter().filter_map(|(name, value, least, most)| {
+        Some((format!("limits.budget.{name}"), value?, least, most))
+    });
+    set.into_iter()
+        .try_for_each(|(name, value, least, most)| checker.between(&name, value, least, most))
 }
 
 fn hardware(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {

@@ -36,6 +36,7 @@ use std::path::PathBuf;
 
 use crate::record::EventMark;
 use crate::record::FirstPassage;
+use crate::round::Budget;
 use load::Loaded;
 use raw::Raw;
 
@@ -94,7 +95,7 @@ impl Scenario {
         self.raw.version
     }
 
-    /// Training rounds T.
+    /// Training rounds T; with a budget the rounds that a method may expect.
     pub fn rounds(&self) -> u64 {
         self.raw.rounds
     }
@@ -107,6 +108,11 @@ impl Scenario {
     /// Number of terminals N.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// Budgets of the whole run. With one, [`Scenario::rounds`] is no limit.
+    pub fn budget(&self) -> Budget {
+        assemble::budget(&self.raw)
     }
 
     /// When a success threshold counts as reached.

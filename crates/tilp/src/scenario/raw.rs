@@ -108,6 +108,33 @@ pub struct Limits {
     pub give_up_s: f64,
     /// What happens to a terminal that misses the deadline (D2).
     pub late: Late,
+    /// Budgets of the whole run. With one, `rounds` is no limit.
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
+}
+
+/// Budgets of the whole run; what is not named has no bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Simulated seconds, waiting for copies included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Joules of all terminals together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<f64>,
+    /// Joules of each terminal. One that has used them up leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules_per_terminal: Option<f64>,
+    /// Bytes on the air, both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+}
+
+impl Budget {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Hardware of the terminals. Ranges are drawn log-uniformly.

@@ -3,9 +3,11 @@
 //! - `tidy`: the promises of ARCHITECTURE.md, read off the source text.
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
+//! - `learning`: optimisers, exchange of layers, adapters in whole runs.
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
+//! - `budgets`: budgets of a whole run.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `examples`: the examples run and do what they say.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
@@ -16,7 +18,9 @@
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod baselines;
+mod budgets;
 mod examples;
+mod learning;
 #[cfg(feature = "mujoco")]
 mod libero;
 mod members;

@@ -11,7 +11,7 @@ use crate::cost::{self, CutProfile, Hardware};
 use crate::profile::{Law, LawEvaluator, LawExaminer, LawLearner, Members};
 use crate::rng::Seed;
 use crate::round::TerminalId;
-use crate::scenario::assemble::{Parts, Seeds, station_and_radio};
+use crate::scenario::assemble::{Parts, Seeds, budget, station_and_radio};
 use crate::scenario::events::presence;
 use crate::scenario::raw::Raw;
 use crate::scenario::robots::{deal_tasks, schedule, suite as suite_of};
@@ -53,6 +53,7 @@ pub(in crate::scenario) fn assemble(
         tasks,
         presence,
         measurement_noise: raw.hardware.measurement_noise,
+        budget: budget(raw),
         seed: seed.named("world"),
     });
     Ok(Parts {
