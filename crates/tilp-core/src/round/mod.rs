@@ -11,6 +11,7 @@ mod decision;
 mod observation;
 mod oracle;
 mod outcome;
+mod rationale;
 mod roles;
 
 pub use books::{Ledger, LossChange, TerminalLedger, Violation};
@@ -21,4 +22,5 @@ pub use decision::{
 pub use observation::{Observation, SuccessCount, TerminalId, TerminalReport, TerminalView};
 pub use oracle::{NetworkTruth, OracleAccess, Question, TrueHardware, Truth};
 pub use outcome::{Outcome, TerminalOutcome, TerminalSuccess};
+pub use rationale::{ExpectedRound, Rationale, Reason, TerminalRationale};
 pub use roles::{Allocator, Cell, CellError, Evaluator, Experimenter, NoExperimenter};

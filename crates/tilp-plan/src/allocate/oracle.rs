@@ -9,7 +9,7 @@ use super::{Tilp, TilpOptions};
 use crate::rng::Seed;
 use crate::round::{
     Allocator, DecideError, Decision, Observation, OracleAccess, Outcome, ProjectedDecision,
-    Question, Truth,
+    Question, Rationale, Truth,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::twin::{Nominal, Twin};
@@ -62,6 +62,10 @@ impl Oracle {
 impl Allocator for Oracle {
     fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
         self.tilp.decide(seen)
+    }
+
+    fn rationale(&self, seen: &Observation) -> Option<Rationale> {
+        self.tilp.rationale(seen)
     }
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {

@@ -7,7 +7,7 @@ pub use memory::{StationMemory, TerminalMemory};
 
 use crate::round::{
     Allocator, DecideError, Decision, Limits, Observation, OracleAccess, Outcome,
-    ProjectedDecision, RoundOrder, TerminalReport, TerminalSuccess,
+    ProjectedDecision, Rationale, RoundOrder, TerminalReport, TerminalSuccess,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
@@ -83,6 +83,11 @@ impl Station {
             rates: self.schedule.rates.at(seen.round),
             aggregates: seen.aggregates,
         }
+    }
+
+    /// What the method says about the order just given for the round seen.
+    pub fn rationale(&self, seen: &Observation) -> Option<Rationale> {
+        self.method.rationale(seen)
     }
 
     /// Learns from the outcome of an executed order, and moves on to the next round.

@@ -16,13 +16,13 @@ mod scene;
 
 use std::sync::Mutex;
 
-pub use explain::{Plan, Reason, RunnerUp, TerminalPlan};
+pub use explain::{Plan, RunnerUp};
 pub use options::{
     DecoderOptions, Parts, StartOptions, SuggestionOptions, TilpOptions, WorthOptions,
 };
 
 use decode::Decoder;
-use plan::{Sights, Work};
+use plan::{Planned, Sights, Work};
 use scene::{SPACE_GLOBALS, SPACE_TERMINALS, action_row, choice};
 
 use crate::lanes::LANES;
@@ -31,7 +31,8 @@ use crate::rl::policy::Space;
 use crate::rl::replay::{Scene, Transition};
 use crate::rng::Seed;
 use crate::round::{
-    Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Violation,
+    Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Rationale,
+    Violation,
 };
 use crate::search::cem::Planner;
 use crate::search::sample::Cell;
@@ -53,6 +54,8 @@ pub struct Tilp {
     clock: Option<Clock>,
     /// State and action of the round that is being executed.
     chosen: Option<(Scene, Vec<f32>)>,
+    /// The plan of that round, kept so that it can be explained.
+    planned: Option<(Sights, Planned)>,
     pending: Option<Pending>,
     works: Vec<Mutex<Work>>,
 }
@@ -95,6 +98,7 @@ impl Tilp {
             seed,
             clock: None,
             chosen: None,
+            planned: None,
             pending: None,
             works,
         }
@@ -206,7 +210,14 @@ impl Allocator for Tilp {
             }
         };
         self.chosen = Some((now, actions));
-        Ok(planned.decision)
+        let decision = planned.decision.clone();
+        self.planned = Some((sights, planned));
+        Ok(decision)
+    }
+
+    fn rationale(&self, seen: &Observation) -> Option<Rationale> {
+        let (sights, planned) = self.planned.as_ref()?;
+        Some(self.reasons(seen, sights, planned))
     }
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {

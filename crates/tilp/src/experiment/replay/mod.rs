@@ -15,7 +15,7 @@ pub use report::{
 
 use super::{RunError, opened};
 use crate::cost::Hardware;
-use crate::record::{CalibrationRow, RecordError, RoundRow, RunFolder, TerminalRow};
+use crate::record::{CalibrationRow, History, RecordError, RoundRow, RunFolder, TerminalRow};
 use crate::round::{
     Decision, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision, TerminalId,
     TerminalOutcome, TerminalReport, TrainingPlan,
@@ -58,8 +58,7 @@ impl Replay {
     pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
         let (scenario, method, seed) = opened(folder)?;
         let twin = assemble_twin(&scenario, method, seed)?;
-        let (rounds, terminals) = (folder.read_rounds()?, folder.read_terminals()?);
-        let calibrations = folder.read_calibrations()?;
+        let History { rounds, terminals, calibrations, .. } = folder.read_history()?;
         let replay = Self { scenario, method, seed, twin, rounds, terminals, calibrations };
         let malformed = |(name, reason): (&str, String)| RecordError::Malformed {
             path: folder.path().join(name),
