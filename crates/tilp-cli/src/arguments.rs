@@ -73,17 +73,21 @@ pub struct Run {
     /// Seed of the cell, the robots, the data and the training [default: 0]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Replicate of the seed: another order of minibatches, and nothing else [default: 0]
+    #[arg(long, value_name = "K")]
+    pub replicate: Option<u64>,
     /// Rounds to train instead of the scenario's
     #[arg(long)]
     pub rounds: Option<u64>,
     /// Override a value of the scenario, with a dotted key
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// Folder for the results [default: runs/SCENARIO-METHOD-SEED]
+    /// Folder for the results [default: runs/SCENARIO-METHOD-SEED, with a replicate
+    /// runs/SCENARIO-METHOD-SEED-rK]
     #[arg(long)]
     pub out: Option<PathBuf>,
     /// Go on with an interrupted run
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "method", "seed", "rounds", "overrides", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "method", "seed", "replicate", "rounds", "overrides", "out"])]
     pub resume: Option<PathBuf>,
     /// Rounds between checkpoints
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
@@ -97,10 +101,10 @@ pub struct Run {
 }
 
 const STUDY: &str = "\
-A study is a fixed list of runs (point x method x seed). Started again it goes on: finished runs are
+A study is a fixed list of runs (point x method x seed x replicate). Started again it goes on: finished runs are
 kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Shard
 i of N does every N-th run from the i-th on, into the same folder or one of its own (`tilp report`
-puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED, runs.jsonl
+puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED[-rK], runs.jsonl
 (what is kept of each finished run), the tables runs.csv, table.csv, table.md and table.tex, aims.md,
 the figures as SVG and PNG, and report.html.
 
@@ -155,6 +159,9 @@ pub struct Compare {
     /// fixed q [default: main]
     #[arg(long, value_delimiter = ',')]
     pub methods: Vec<String>,
+    /// Runs of every method and seed that differ in the order of minibatches only; tables pool them
+    #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub replicates: u64,
 }
 
 /// `tilp ablate`.

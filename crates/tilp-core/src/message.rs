@@ -8,9 +8,9 @@
 //! layer weights. Orders, acknowledgements and copies that change sides are in `control.rs`; they
 //! are not billed.
 
-use super::compress::Compressor;
-use super::wire::{Reader, WireError, expect, get_floats, put_floats};
+use crate::compress::Compressor;
 use crate::round::TerminalId;
+use crate::wire::{Reader, WireError, expect, get_floats, put_floats};
 
 /// Bytes at the start of every message.
 pub const MESSAGE_HEADER_BYTES: usize = 20;

@@ -26,6 +26,18 @@ pub enum Rule {
     },
 }
 
+impl Rule {
+    /// Optimiser steps that the layers which all terminals have in common take on the server in a
+    /// round with so many participants. Averaging copies is no step.
+    pub fn server_steps(self, n_took_part: u64) -> u64 {
+        match self {
+            Rule::Parallel | Rule::Broadcast | Rule::Tiered { .. } => n_took_part.min(1),
+            Rule::Sequential | Rule::Relay => n_took_part,
+            Rule::Whole(_) => 0,
+        }
+    }
+}
+
 /// How much a terminal trains on its own in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

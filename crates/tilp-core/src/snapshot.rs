@@ -39,7 +39,7 @@ pub enum SnapshotError {
         expected: usize,
     },
     /// A value that no run can have.
-    #[error("checkpoint array `{name}` holds {value}, expected {expected}")]
+    #[error("checkpoint array `{name}` contains {value}, expected {expected}")]
     Value {
         /// Name of the array.
         name: String,

@@ -2,8 +2,10 @@
 //! methods that TiLP is compared with.
 
 pub mod allocate;
+pub mod prelude;
 pub mod rl;
 pub mod search;
+pub mod setup;
 pub mod station;
 pub mod twin;
 

@@ -1,9 +1,10 @@
 //! Time of one whole plan of TiLP in its twin: what the twin looks at, search, guard. Prints
 //! `name = milliseconds`, medians and least times.
 //!
-//! The cell is made here; what TiLP is set to comes from the default scenario. `plain` is the paper's sampler with the
-//! band shared by need, `improved` the search that runs by default; `guided` has actor and critic.
-//! `plain_gflops` beside `peak_gflops` is the share of the machine that the search uses.
+//! The cell is made here; what TiLP is set to comes from the default scenario. `plain` is the
+//! paper's sampler with the band shared by need, `improved` the search that runs by default;
+//! `guided` has actor and critic. `plain_gflops` beside `peak_gflops` is the share of the machine
+//! that the search uses.
 //!
 //! With `--problem FILE` it writes the numbers of one problem, some candidates and their returns
 //! instead: what the same search in PyTorch and in JAX plans on and is checked against
@@ -13,10 +14,10 @@ use std::time::Instant;
 
 use rand::RngExt as _;
 use tilp::allocate::{Parts, Tilp, TilpOptions};
-use tilp::cost::{Accounting, Hardware, Payload, Profile, Sync};
+use tilp::cost::{Accounting, CostModel, Hardware, Payload, Profile, Sync};
 use tilp::nn::matrix::{Matrix, Store, product};
 use tilp::rng::Seed;
-use tilp::round::{Allocator, Limits, Observation, TerminalView};
+use tilp::round::{Allocator, Limits, Observation, TerminalId, TerminalReport, TerminalView};
 use tilp::scenario::{Scenario, tilp_options};
 use tilp::search::cem::Cem;
 use tilp::search::sample::Choice;
@@ -86,7 +87,7 @@ fn timed(cem: Cem, n_terminals: usize, guided: bool, calls: usize) -> [f64; 2] {
     for call in 0..calls + 5 {
         let seen = observation(n_terminals, 1 + call as u64);
         let clock = Instant::now();
-        std::hint::black_box(tilp.decide(&seen));
+        std::hint::black_box(tilp.decide(&seen).expect("TiLP decides"));
         times.push(clock.elapsed().as_secs_f64() * 1e3);
     }
     // The first calls make the memory that the others use again.
@@ -160,6 +161,16 @@ fn spread(n: usize, step: f64) -> f64 {
     (n as f64 * step).fract()
 }
 
+/// The data sheet of a terminal.
+fn hardware(n: usize) -> Hardware {
+    Hardware {
+        operations_per_cycle: 0.1 * 10f64.powf(spread(n, 0.618)),
+        clock: Hertz(1.5e9),
+        energy_coefficient: 0.5e-28 * 4f64.powf(spread(n, 0.755)),
+        noise_w_per_hz: 3.2e-20,
+    }
+}
+
 fn nominal(n_terminals: usize) -> Nominal {
     let cut = |layer: usize| CutProfile {
         cut: layer,
@@ -168,13 +179,7 @@ fn nominal(n_terminals: usize) -> Nominal {
         parameters: Bytes(30_000 * layer as u64),
         memory: Bytes(1_000 * layer as u64),
     };
-    let hardware = |n: usize| Hardware {
-        operations_per_cycle: 0.1 * 10f64.powf(spread(n, 0.618)),
-        clock: Hertz(1.5e9),
-        energy_coefficient: 0.5e-28 * 4f64.powf(spread(n, 0.755)),
-        noise_w_per_hz: 3.2e-20,
-    };
-    Nominal {
+    let cost = CostModel {
         limits: Limits {
             deadline: Seconds(5.0),
             // As much for each of a thousand as for each of fifty.
@@ -189,8 +194,11 @@ fn nominal(n_terminals: usize) -> Nominal {
             payload: Payload::Encoded,
             sync: Sync::Billed,
         },
-        hardware: (0..n_terminals).map(hardware).collect(),
         rate_model: RateModel::Held,
+    };
+    Nominal {
+        cost,
+        hardware: (0..n_terminals).map(hardware).collect(),
         closes: Seconds(5.0),
         give_up: Seconds(60.0),
         rho: 0.9,
@@ -199,6 +207,7 @@ fn nominal(n_terminals: usize) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n_terminals).map(|n| n % N_TASKS).collect(),
         n_tasks: N_TASKS,
@@ -206,18 +215,24 @@ fn nominal(n_terminals: usize) -> Nominal {
 }
 
 fn observation(n_terminals: usize, round: u64) -> Observation {
-    let view = |n: usize| TerminalView {
+    let report = |n: usize| TerminalReport {
+        id: TerminalId(n as u32),
+        hardware: hardware(n),
+        memory: Bytes(if n.is_multiple_of(4) { 4_500 } else { 100_000 }),
+        n_samples: 1000,
+        task: n % N_TASKS,
         gain: Gain(10f64.powf(-9.0 - 3.5 * spread(n, 0.324))),
         fading_power: -(1.0 - spread(n + 7 * round as usize, 0.569)).ln(),
+        held_layers: if n.is_multiple_of(3) { 4 } else { 0 },
+        owed_layers: if n.is_multiple_of(3) { 4 } else { 0 },
+    };
+    let view = |n: usize| TerminalView {
+        report: report(n),
         previous_bandwidth: Hertz(0.0),
         gradient_norm: Some(0.8 + 0.4 * spread(n, 0.133)),
         loss: None,
         rounds_since_scheduled: None,
-        n_samples: 1000,
-        memory: Bytes(if n.is_multiple_of(4) { 4_500 } else { 100_000 }),
-        task: n % N_TASKS,
-        held_layers: if n.is_multiple_of(3) { 4 } else { 0 },
-        owed_layers: if n.is_multiple_of(3) { 4 } else { 0 },
+        success: None,
     };
     Observation {
         round,

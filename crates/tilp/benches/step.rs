@@ -12,6 +12,7 @@ use tilp::split::compress::Compressor;
 use tilp::split::data::Dataset;
 use tilp::split::engine::{Engine, Participant, Settings};
 use tilp::split::model::{SplitModel, Weights};
+use tilp::split::optimiser::{Optimiser, StateAtAggregation};
 use tilp::split::policy::{Architecture, Policy};
 
 const SAMPLES: usize = 64;
@@ -89,10 +90,13 @@ fn engine(policy: &Arc<Policy>, base: &Weights, n_terminals: usize) -> Engine<Po
         .collect();
     let settings = Settings {
         seed: Seed::new(0),
+        minibatches: Seed::new(0),
         samples: SAMPLES,
         server_rate: 0.01,
         client_rate: 0.01,
-        momentum: 0.0,
+        optimiser: Optimiser::Sgd { momentum: 0.0 },
+        clip: 0.0,
+        state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
     };
     Engine::new(policy.clone(), settings, base, &data)

@@ -2,12 +2,12 @@
 //!
 //! The method takes the terminals in turn, as many as are predicted to make the deadline together.
 
-use std::ops::ControlFlow;
-
 use tilp::allocate::{Problem, ReferenceKnobs};
-use tilp::round::{Allocator, Decision, Observation, World};
-use tilp::run::{Recorder, RoundRecord, run};
-use tilp::scenario::{Method, Parts, Scenario, ScenarioError, assemble};
+use tilp::experiment::RunError;
+use tilp::record::Event;
+use tilp::round::{Allocator, DecideError, Decision, Observation};
+use tilp::run::{Observer, run};
+use tilp::scenario::{Method, Parts, Scenario, assemble};
 use tilp::snapshot::Persist;
 
 /// Everybody in turn.
@@ -20,43 +20,57 @@ struct Turns {
 impl Persist for Turns {}
 
 impl Allocator for Turns {
-    fn decide(&mut self, seen: &Observation) -> Decision {
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
         let n_terminals = seen.terminals.len();
         let first = (seen.round as usize - 1) * self.knobs.n_scheduled;
         let order: Vec<usize> = (0..n_terminals).map(|step| (first + step) % n_terminals).collect();
-        self.problem.admit(seen, &order, &self.knobs)
+        Ok(self.problem.admit(seen, &order, &self.knobs))
     }
 }
 
-/// The registration.
-const TURNS: Method = Method::own("turns", "everybody in turn", |kit| {
-    Box::new(Turns { problem: kit.problem, knobs: kit.knobs })
-});
+/// The method under a name; `n_scheduled` terminals at most take part in a round.
+///
+/// The closure captures what the method needs. `registry.add(turns(2))` puts it beside the methods
+/// of the library, and [`assemble`] takes it as it is.
+pub fn turns(n_scheduled: usize) -> Method {
+    Method::own(format!("turns-{n_scheduled}"), "everybody in turn", move |inputs| {
+        let knobs = ReferenceKnobs { n_scheduled, ..inputs.knobs };
+        Box::new(Turns { problem: inputs.problem, knobs })
+    })
+}
 
 /// Keeps who was scheduled and the training loss of every round.
 #[derive(Default)]
 pub struct Rounds(pub Vec<(Vec<usize>, Option<f64>)>);
 
-impl Recorder for Rounds {
-    fn record(&mut self, round: RoundRecord, _: &dyn World, _: &dyn Allocator) -> ControlFlow<()> {
-        let scheduled = round.plan.decision().scheduled().collect();
-        self.0.push((scheduled, round.done.outcome.loss));
-        ControlFlow::Continue(())
+impl Observer for Rounds {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Decided(decided) => {
+                let ids = decided.scheduled().map(|id| id as usize);
+                self.0.push((ids.collect(), None));
+            }
+            Event::Executed(executed) => {
+                let loss = executed.loss.map(|loss| loss.value());
+                self.0.last_mut().expect("a round is decided first").1 = loss;
+            }
+            _ => {}
+        }
     }
 }
 
 /// Runs the method on a scenario for some rounds.
-pub fn rounds_of(scenario: &str, rounds: u64) -> Result<Rounds, ScenarioError> {
+pub fn rounds_of(scenario: &str, rounds: u64) -> Result<Rounds, RunError> {
     let scenario = Scenario::load(scenario, &[])?;
-    let Parts { mut world, mut allocator, limits, .. } =
-        assemble(&scenario, TURNS, 0, None, &|_, _| {})?;
+    let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } =
+        assemble(&scenario, turns(3), 0, None, &|_, _| {})?;
     let mut kept = Rounds::default();
-    run(&mut world, &mut *allocator, &limits, rounds, &mut kept);
+    run(&mut cell, &mut station, &mut evaluator, &mut laboratory, rounds, &mut kept)?;
     Ok(kept)
 }
 
 /// Six rounds in a cell of six terminals.
-pub fn main() -> Result<(), ScenarioError> {
+pub fn main() -> Result<(), RunError> {
     for (index, (scheduled, loss)) in rounds_of("tiny", 6)?.0.iter().enumerate() {
         println!("round {}: terminals {scheduled:?}, loss {loss:.4?}", index + 1);
     }

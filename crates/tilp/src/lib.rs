@@ -9,6 +9,6 @@ pub mod scenario;
 pub use tilp_core::{
     cost, datasheet, lanes, message, rng, round, rule, snapshot, statistics, units, wireless,
 };
-pub use tilp_plan::{allocate, rl, search, station, twin};
-pub use tilp_sim::{tasks, world};
+pub use tilp_plan::{allocate, rl, search, setup, station, twin};
+pub use tilp_sim::{profile, tasks, world};
 pub use tilp_split::{nn, split};

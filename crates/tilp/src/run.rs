@@ -129,8 +129,7 @@ impl RoundRecord {
     /// The events of the round, from its execution on.
     fn events(&self) -> Vec<Event> {
         let (mut id, books) = (EventId(self.order.round, 1), self.books.as_ref());
-        let mut events =
-            vec![Event::Executed(Box::new(Executed::new(id, &self.outcome, books)))];
+        let mut events = vec![Event::Executed(Box::new(Executed::new(id, &self.outcome, books)))];
         if let Some(counts) = &self.calibration {
             id = id.next();
             events.push(Event::Calibrated(Measurement::new(id, counts)));

@@ -21,6 +21,7 @@ use crate::study_progress::StudyProgress;
 pub fn compare(arguments: Compare) -> Result<(), Failure> {
     let study = &arguments.study;
     let question = question(study, &arguments.methods, "0..5", None)?;
+    let question = Question { replicates: arguments.replicates, ..question };
     carry_out(study, comparison(&question), &question.scenario)
 }
 
@@ -51,6 +52,7 @@ fn question(
         scenario: Scenario::load(&study.scenario, &overrides).map_err(Failure::input)?,
         methods: methods.to_vec(),
         seeds: seeds_of(study.seeds.as_deref().unwrap_or(seeds))?,
+        replicates: 1,
     })
 }
 

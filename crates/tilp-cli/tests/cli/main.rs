@@ -1,6 +1,7 @@
 //! The program as its users meet it: arguments in; text, exit code and files out.
 //!
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
+//! - `documents`: what the documents name exists.
 //! - `engines`: robots in MuJoCo, and the program without it.
 //! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
 //! - `old_runs`: folders of version 1 of the program.
@@ -14,6 +15,7 @@
 //! - `twin`: `tilp twin` and the folders it refuses.
 
 mod bad_input;
+mod documents;
 mod engines;
 mod libero;
 mod old_runs;

@@ -18,8 +18,8 @@ pub use sparse::{kept_per_sample, top_positions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Reader, WireError, expect, get_floats, put_floats};
 use crate::rng::Rng;
+use crate::wire::{Reader, WireError, expect, get_floats, put_floats};
 
 /// The operator that shrinks a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -24,6 +24,19 @@ pub struct CutProfile {
     pub memory: Bytes,
 }
 
+impl CutProfile {
+    /// A cut after layer `cut`. The arguments are the fields, in their order.
+    pub fn new(
+        cut: usize,
+        activation_elements: usize,
+        operations: Operations,
+        parameters: Bytes,
+        memory: Bytes,
+    ) -> Self {
+        Self { cut, activation_elements, operations, parameters, memory }
+    }
+}
+
 /// Sizes of the policy: everything a cost depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {

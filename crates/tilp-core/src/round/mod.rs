@@ -19,7 +19,9 @@ pub use decision::{
     DecideError, Decision, Limits, ProjectedDecision, RoundOrder, TerminalDecision, Tiers,
     TrainingPlan,
 };
-pub use observation::{Observation, SuccessCount, TerminalId, TerminalReport, TerminalView};
+pub use observation::{
+    MeasuredSuccess, Observation, SuccessCount, TerminalId, TerminalReport, TerminalView,
+};
 pub use oracle::{NetworkTruth, OracleAccess, Question, TrueHardware, Truth};
 pub use outcome::{Outcome, TerminalOutcome, TerminalSuccess};
 pub use rationale::{ExpectedRound, Rationale, Reason, TerminalRationale};

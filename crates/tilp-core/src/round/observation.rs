@@ -74,6 +74,17 @@ pub struct TerminalView {
     pub loss: Option<f64>,
     /// Rounds since the terminal was last scheduled.
     pub rounds_since_scheduled: Option<u64>,
+    /// Its own success as last measured for calibration; none before the first measurement.
+    pub success: Option<MeasuredSuccess>,
+}
+
+/// Success of one terminal on its calibration episodes, and when it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredSuccess {
+    /// The round at whose end the episodes were run.
+    pub round: u64,
+    /// The episodes of this terminal.
+    pub count: SuccessCount,
 }
 
 impl Observation {

@@ -1,4 +1,5 @@
-//! What the reference `oracle` is told of the hidden truth. No other method receives any of it.
+//! What the references `oracle` and `clairvoyant` are told of the hidden truth. No other method
+//! receives any of it.
 
 use super::SuccessCount;
 
@@ -46,7 +47,8 @@ pub struct TrueHardware {
     pub energy_coefficient: f64,
 }
 
-/// The way in for the truth: the reference `oracle` has it, and no other method.
+/// The way in for the truth: the references `oracle` and `clairvoyant` have it, and no other
+/// method.
 pub trait OracleAccess {
     /// What is asked before the next decision.
     fn question(&self) -> Question;

@@ -43,8 +43,8 @@ pub trait Allocator: Persist {
     }
     /// Learns from what was observed of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &ProjectedDecision, _outcome: &Outcome) {}
-    /// The way in for the truth. Every method but `oracle` leaves it closed; a test of the source
-    /// text checks it.
+    /// The way in for the truth. Every method but `oracle` and `clairvoyant` leaves it closed; a
+    /// test of the source text checks it.
     fn oracle_access(&mut self) -> Option<&mut dyn OracleAccess> {
         None
     }

@@ -1,8 +1,9 @@
-//! Methods that decide. Each is one file; none of them can see the world, and one, the
-//! reference [`Oracle`], is told about it.
+//! Methods that decide. Each is one file; none of them can see the world. Two, the references
+//! [`Oracle`] and [`Clairvoyant`], are told about it.
 
 mod adaptsfl;
 mod asfl;
+mod clairvoyant;
 mod deficit;
 mod fedavg;
 mod fedsl;
@@ -22,6 +23,7 @@ mod tilp;
 
 pub use adaptsfl::AdaptSfl;
 pub use asfl::Asfl;
+pub use clairvoyant::Clairvoyant;
 pub use deficit::Deficit;
 pub use fedavg::FedAvg;
 pub use fedsl::{FedSl, FedSlKnobs};
@@ -29,7 +31,7 @@ pub use ga_sfl::{GaSfl, GaSflKnobs};
 pub use greedy::Greedy;
 pub use hsfl::Hsfl;
 pub use oracle::{Oracle, OracleOptions};
-pub use problem::{Problem, ReferenceKnobs};
+pub use problem::{DeficitOf, Problem, ReferenceKnobs};
 pub use published::{Planner, Published, Setup};
 pub use random::Random;
 pub use share::{Demand, equal_finish, minimum_bandwidth};
@@ -38,7 +40,7 @@ pub use splitnn::SplitNn;
 pub use tiers::{Hierarchy, TierKnobs};
 pub use tilp::{
     Clock, DecoderOptions, Parts, Plan, RunnerUp, StartOptions, SuggestionOptions, Tilp,
-    TilpOptions, WorthOptions,
+    TilpOptions, TilpSettings, TwinSettings, WorthOptions,
 };
 
 pub use crate::round::Reason;

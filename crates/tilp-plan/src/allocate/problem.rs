@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::share::{Demand, equal_finish};
-use crate::cost::{self, Cost, CostModel, Grant, Job, Link};
+use crate::cost::{self, Cost, CostModel, FrontCopies, Grant, Job, Link};
 use crate::round::{Decision, Observation, TerminalDecision};
 use crate::units::{BitsPerSecond, Bytes, Hertz, Seconds};
 use crate::wireless;
@@ -19,7 +19,24 @@ pub struct Problem {
     pub cut: usize,
 }
 
-/// Knobs of the reference methods `random`, `greedy` and `deficit`.
+/// Whose measured success is a terminal's deficit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeficitOf {
+    /// That of its task: all terminals of a task together.
+    #[default]
+    Task,
+    /// Its own, shrunk towards that of its task.
+    Terminal,
+}
+
+impl DeficitOf {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Knobs of the reference methods `random`, `greedy`, `deficit` and `clairvoyant`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceKnobs {
@@ -33,13 +50,51 @@ pub struct ReferenceKnobs {
     pub skip_far_share: f64,
     /// Part of a terminal's weight in `deficit` that is the same for all; the rest is the deficit.
     pub uniform_share: f64,
+    /// Whose measured success is a terminal's deficit in `deficit`.
+    #[serde(default, skip_serializing_if = "DeficitOf::is_default")]
+    pub deficit: DeficitOf,
+    /// Episodes by which a terminal's own success is shrunk towards that of its task: the weight
+    /// of a Beta prior whose mean is the success of the task. Only for `deficit = "terminal"`.
+    #[serde(default = "deficit_prior", skip_serializing_if = "is_deficit_prior")]
+    pub deficit_prior: f64,
+    /// Episodes of each terminal that `clairvoyant` is told the true success of.
+    #[serde(default = "clairvoyant_episodes", skip_serializing_if = "is_clairvoyant_episodes")]
+    pub clairvoyant_episodes: usize,
+}
+
+fn deficit_prior() -> f64 {
+    2.0
+}
+
+fn is_deficit_prior(value: &f64) -> bool {
+    *value == deficit_prior()
+}
+
+fn clairvoyant_episodes() -> usize {
+    16
+}
+
+fn is_clairvoyant_episodes(value: &usize) -> bool {
+    *value == clairvoyant_episodes()
 }
 
 impl Problem {
     /// What a terminal would have to do if it were scheduled with this cut and compression.
     pub fn job(&self, seen: &Observation, n: usize, cut: usize, compression: f64) -> Job {
+        self.job_in(seen, n, cut, compression, seen.aggregates)
+    }
+
+    /// The same in a round that aggregates or not, whatever the schedule says.
+    pub fn job_in(
+        &self,
+        seen: &Observation,
+        n: usize,
+        cut: usize,
+        compression: f64,
+        aggregates: bool,
+    ) -> Job {
         let report = &seen.terminals[n].report;
-        self.cost.training_job(report, cut, compression, seen.aggregates)
+        self.cost.training_job(report.into(), report.n_samples, cut, compression, aggregates)
     }
 
     /// Nominal cost of a job on a terminal's link.
@@ -54,14 +109,11 @@ impl Problem {
         *self.cost.limits.cuts.iter().rev().find(fits).unwrap_or(&self.cost.limits.cuts[0])
     }
 
-    /// The band that is left for scheduled terminals if exactly these are scheduled: in a round
-    /// that aggregates, every other terminal that owes its copy holds one share of the band.
-    pub fn band(&self, seen: &Observation, scheduled: &[usize]) -> Hertz {
-        let owes = |n: usize| seen.terminals[n].report.owed_layers > 0 && !scheduled.contains(&n);
-        let n_terminals = seen.terminals.len();
-        let holders =
-            if seen.aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
-        self.cost.free_band(n_terminals, holders)
+    /// The band that is left for scheduled terminals if exactly these are scheduled in a round that
+    /// aggregates or not.
+    pub fn band(&self, seen: &Observation, scheduled: &[usize], aggregates: bool) -> Hertz {
+        let copies = seen.terminals.iter().map(|view| FrontCopies::from(&view.report));
+        self.cost.free_band(copies, aggregates, |n| scheduled.contains(&n))
     }
 
     /// Admits terminals in the given order, as long as all admitted are predicted to finish
@@ -88,7 +140,7 @@ impl Problem {
         let fallback = admitted.is_empty();
         if fallback {
             admitted.push(self.fastest(seen, order, knobs.compression));
-            split.push(self.band(seen, &admitted));
+            split.push(self.band(seen, &admitted, seen.aggregates));
         }
         let mut decision = Decision::idle(seen.terminals.len(), self.cut);
         decision.fallback = fallback;
@@ -154,7 +206,7 @@ impl Problem {
         };
         let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
         let demands: Vec<Demand> = scheduled.iter().zip(rates).map(demand).collect();
-        let band = self.band(seen, scheduled);
+        let band = self.band(seen, scheduled, seen.aggregates);
         equal_finish(&demands, band, latest).map(|(_, bandwidths)| bandwidths)
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::round::{
-    Observation, Outcome, ProjectedDecision, SuccessCount, TerminalId, TerminalReport,
-    TerminalSuccess, TerminalView,
+    MeasuredSuccess, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalId,
+    TerminalReport, TerminalSuccess, TerminalView,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::{Hertz, Seconds};
@@ -20,6 +20,8 @@ pub struct TerminalMemory {
     pub loss: Option<f64>,
     /// The round in which it was last scheduled.
     pub scheduled: Option<u64>,
+    /// Its success at the last calibration.
+    pub success: Option<MeasuredSuccess>,
 }
 
 /// What the base station remembers.
@@ -66,6 +68,7 @@ impl StationMemory {
                 gradient_norm: known.gradient_norm,
                 loss: known.loss,
                 rounds_since_scheduled: known.scheduled.map(|last| self.round - last),
+                success: known.success,
             }
         };
         Observation {
@@ -88,6 +91,9 @@ impl StationMemory {
             known.loss = result.loss.or(known.loss);
             if one.scheduled {
                 known.scheduled = Some(seen.round);
+            }
+            if let Some(count) = result.success {
+                known.success = Some(MeasuredSuccess { round: seen.round, count });
             }
         }
         self.loss = outcome.loss.or(self.loss);
@@ -139,6 +145,11 @@ impl Persist for StationMemory {
         snapshot.put_u64("station/scheduled", scheduled);
         let success = self.success.iter().flatten().flat_map(|one| [one.successes, one.episodes]);
         snapshot.put_u64("station/success", success.collect());
+        let own = known().flat_map(|known| {
+            // Round 0 stands for never.
+            known.success.map_or([0; 3], |one| [one.round, one.count.successes, one.count.episodes])
+        });
+        snapshot.put_u64("station/terminal_success", own.collect());
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
@@ -169,16 +180,36 @@ impl StationMemory {
         }
         let values = snapshot.u64_up_to(NAME, 2 * self.n_tasks, MOST_EPISODES)?;
         let counts = values.as_chunks::<2>().0.iter();
-        let counts: Vec<SuccessCount> =
-            counts.map(|&[successes, episodes]| SuccessCount { successes, episodes }).collect();
-        match counts.iter().find(|count| count.successes > count.episodes) {
-            Some(count) => {
-                let expected = format!("at most {} successes", count.episodes);
-                Err(SnapshotError::value(NAME, count.successes, expected))
-            }
-            None => Ok(Some(counts)),
-        }
+        let counts = counts.map(|&[successes, episodes]| success_count(NAME, successes, episodes));
+        counts.collect::<Result<_, _>>().map(Some)
     }
+}
+
+/// A count out of a snapshot.
+fn success_count(name: &str, successes: u64, episodes: u64) -> Result<SuccessCount, SnapshotError> {
+    if successes > episodes {
+        let expected = format!("at most {episodes} successes");
+        return Err(SnapshotError::value(name, successes, expected));
+    }
+    Ok(SuccessCount { successes, episodes })
+}
+
+/// The own success of each terminal out of a snapshot.
+fn own_success(
+    snapshot: &Snapshot,
+    n: usize,
+    round: u64,
+) -> Result<Vec<Option<MeasuredSuccess>>, SnapshotError> {
+    const NAME: &str = "station/terminal_success";
+    let values = snapshot.u64_up_to(NAME, 3 * n, MOST_EPISODES)?;
+    let one = |&[measured, successes, episodes]: &[u64; 3]| {
+        if measured >= round {
+            return Err(SnapshotError::value(NAME, measured, format!("a round below {round}")));
+        }
+        let count = success_count(NAME, successes, episodes)?;
+        Ok((measured > 0).then_some(MeasuredSuccess { round: measured, count }))
+    };
+    values.as_chunks::<3>().0.iter().map(one).collect()
 }
 
 fn terminal_memories(
@@ -191,12 +222,14 @@ fn terminal_memories(
     let norms = snapshot.f64("station/gradient_norm", n)?;
     let losses = snapshot.f64("station/terminal_loss", n)?;
     let scheduled = snapshot.u64_up_to("station/scheduled", n, round - 1)?;
+    let success = own_success(snapshot, n, round)?;
     let one = |i: usize| {
         let memory = TerminalMemory {
             bandwidth: Hertz(bandwidths[i]),
             gradient_norm: from_nan(norms[i]),
             loss: from_nan(losses[i]),
             scheduled: (scheduled[i] > 0).then_some(scheduled[i]),
+            success: success[i],
         };
         (TerminalId(ids[i] as u32), memory)
     };

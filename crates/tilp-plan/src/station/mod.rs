@@ -2,6 +2,8 @@
 //! it. It runs unchanged against a simulated cell, a recorded one, or real terminals.
 
 mod memory;
+#[cfg(test)]
+mod tests;
 
 pub use memory::{StationMemory, TerminalMemory};
 
@@ -90,7 +92,8 @@ impl Station {
         self.method.rationale(seen)
     }
 
-    /// Learns from the outcome of an executed order, and moves on to the next round.
+    /// Learns from the outcome of an executed order, and moves on to the next round. Success
+    /// counts reach the method per terminal and, summed, per task.
     pub fn learn(
         &mut self,
         seen: &Observation,
@@ -99,11 +102,17 @@ impl Station {
         calibration: Option<&[TerminalSuccess]>,
     ) {
         outcome.success = calibration.map(|counts| self.memory.by_task(counts));
+        for one in calibration.into_iter().flatten() {
+            let own = outcome.terminals.iter_mut().find(|other| other.id == one.id);
+            if let Some(own) = own {
+                own.success = Some(one.count);
+            }
+        }
         self.method.learn(seen, plan, outcome);
         self.memory.remember(seen, plan, outcome);
     }
 
-    /// The way in for the truth, which the reference `oracle` alone has.
+    /// The way in for the truth, which only the references `oracle` and `clairvoyant` have.
     pub fn oracle_access(&mut self) -> Option<&mut dyn OracleAccess> {
         self.method.oracle_access()
     }

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
 
-use super::control::{LayerOrder, Notice};
+use super::control::{Aggregated, LayerOrder};
 use super::engine::{Copies, Engine, LinkFailure, Progress, RoundError, locked};
 use super::link::{LinkError, LocalLink, TerminalLink};
 use super::message::{Context, Kind, LayerWeights};
@@ -86,7 +86,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         }
         for LinkFailure { terminal, .. } in &failed {
             if let Some(state) = self.server.terminals.get_mut(terminal) {
-                state.lose();
+                state.lose(self.settings.state_at_aggregation);
             }
         }
         failed
@@ -137,13 +137,14 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
     /// Tells all terminals that their copies are no longer current. A notice that fails is
     /// repeated before the next order to that terminal.
     fn forget_all(&mut self) {
+        let optimiser_state = self.settings.state_at_aggregation;
         let members = self.server.terminals.iter_mut().zip(self.links.values());
         let members: Vec<_> = members.collect();
         members.into_par_iter().for_each(|((id, state), link)| {
-            state.reset();
+            state.reset(optimiser_state);
             if state.must_forget {
                 let context = Context { round: 0, terminal: *id, cut: 0 };
-                let notice = Notice { context }.to_bytes(Kind::Aggregated);
+                let notice = Aggregated { context, optimiser_state }.to_bytes();
                 state.must_forget = acknowledged(&mut *locked(link), *id, &notice).is_err();
             }
         });

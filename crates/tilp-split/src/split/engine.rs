@@ -14,7 +14,7 @@ use super::data::Dataset;
 use super::link::{LinkError, LocalLink, TerminalLink};
 use super::message::LayerWeights;
 use super::model::{SplitModel, Weights};
-use super::optimiser::Optimiser;
+use super::optimiser::{Optimiser, StateAtAggregation};
 use super::rule::Local;
 use super::server::{Contribution, ServerHalf, ServerWork};
 use super::session::Session;
@@ -27,27 +27,31 @@ use crate::units::Bytes;
 /// How training is done; the same for every round unless the caller changes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The seed of minibatches and of stochastic compression. A terminal gets it when it joins;
-    /// a later change does not reach it.
+    /// The seed of stochastic compression. A terminal gets it when it joins; a later change does
+    /// not reach it.
     pub seed: Seed,
+    /// The seed of minibatches, likewise.
+    pub minibatches: Seed,
     /// Samples of a minibatch (`K_n`), fewer where a terminal has fewer.
     pub samples: usize,
     /// Learning rate of the server's layers (`eta^s`).
     pub server_rate: f32,
     /// Learning rate of the terminals' layers (`eta^c`).
     pub client_rate: f32,
-    /// Momentum of both sides; zero is the paper's plain descent.
-    pub momentum: f32,
+    /// The update rule of both sides.
+    pub optimiser: Optimiser,
+    /// Largest norm of a gradient before it is used; zero for no limit. Clipped together is what
+    /// one side steps at once: the layers on a terminal, the mean gradient of the server's layers,
+    /// that of an edge server, and the copies that the server keeps for one terminal.
+    pub clip: f32,
+    /// What becomes of the optimiser state of copies that an aggregation replaces. The server's
+    /// own layers always keep theirs.
+    pub state_at_aggregation: StateAtAggregation,
     /// The operator behind the compression `q`.
     pub compressor: Compressor,
 }
 
 impl Settings {
-    /// The update rule of both sides.
-    pub fn optimiser(&self) -> Optimiser {
-        Optimiser::Sgd { momentum: self.momentum }
-    }
-
     /// The generator of one terminal in one round for one purpose.
     pub(super) fn stream(&self, name: &str, terminal: TerminalId, round: u64) -> Rng {
         stream(self.seed, name, terminal, round)
@@ -224,6 +228,7 @@ impl<M: SplitModel> Engine<M> {
 
     fn local_terminal(&self, id: TerminalId, data: Arc<Dataset>) -> TerminalHalf<M> {
         TerminalHalf::new(id, self.model.clone(), self.settings.seed, data)
+            .with_minibatches(self.settings.minibatches)
             .with_pool(self.terminal_pool.clone())
     }
 
@@ -234,6 +239,16 @@ impl<M: SplitModel> Engine<M> {
             return Err(RoundError::NoSamples(id));
         }
         self.attach(id, LocalLink::new(self.local_terminal(id, data)))
+    }
+
+    /// Gives a terminal in this process other data, from its next minibatch on.
+    pub fn replace_data(&mut self, id: TerminalId, data: Arc<Dataset>) -> Result<(), RoundError> {
+        if data.is_empty() {
+            return Err(RoundError::NoSamples(id));
+        }
+        let link = self.links.get(&id).ok_or(RoundError::Unknown(id))?;
+        locked(link).terminal_mut().replace_data(data);
+        Ok(())
     }
 
     /// Reads a terminal in this process, for the experimenter. Training never does.
@@ -379,14 +394,14 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         local: Local,
     ) -> Result<Progress, RoundError> {
         self.check(participants)?;
-        self.server.set_edges(copies);
+        self.server.set_edges(copies, self.settings.state_at_aggregation);
         let (session, tasks) = self.session(round, participants, copies, local);
         let results: Vec<(TerminalId, Result<Outcome, LinkError>)> = tasks
             .into_par_iter()
             .map(|Task { participant, state, link, slot }| {
                 let result = session.train(participant, state, &mut *locked(link), slot);
                 if result.is_err() {
-                    state.lose();
+                    state.lose(session.settings.state_at_aggregation);
                 }
                 (participant.terminal, result)
             })

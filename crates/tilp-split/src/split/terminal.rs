@@ -16,11 +16,11 @@
 use std::sync::{Arc, Mutex};
 
 use super::compress::{Packing, decode, decode_gradient};
-use super::control::{Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
+use super::control::{Aggregated, Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
 use super::data::{Batch, Dataset};
 use super::message::{Activation, Context, CutGradient, Kind, LayerWeights, peek};
 use super::model::{SplitModel, Weights};
-use super::optimiser::OptimiserState;
+use super::optimiser::{OptimiserState, StateAtAggregation};
 use super::rule::Local;
 use super::wire::{WireError, expect};
 use crate::rng::{Rng, Seed};
@@ -31,11 +31,12 @@ pub struct TerminalHalf<M: SplitModel> {
     pub(super) id: TerminalId,
     pub(super) model: Arc<M>,
     seed: Seed,
+    minibatches: Seed,
     data: Arc<Dataset>,
     /// Its copies; layers that it does not hold are empty.
     pub(super) weights: Weights,
     pub(super) holds: Vec<bool>,
-    /// State of every layer. It belongs to this copy and is cleared by new weights.
+    /// State of every layer. An aggregation clears it or keeps it for the next copy.
     pub(super) optimiser: OptimiserState,
     pub(super) pending: Option<Pending<M>>,
     pool: Arc<BufferPool<M>>,
@@ -108,6 +109,7 @@ impl<M: SplitModel> TerminalHalf<M> {
             id,
             model,
             seed,
+            minibatches: seed,
             data,
             weights: Weights::empty(n_layers),
             holds: vec![false; n_layers],
@@ -121,6 +123,13 @@ impl<M: SplitModel> TerminalHalf<M> {
     pub fn with_policy(mut self, base: &Weights) -> Self {
         self.weights.clone_from(base);
         self.holds.fill(true);
+        self
+    }
+
+    /// The same with minibatches drawn from another seed: a replicate that differs in nothing
+    /// else.
+    pub fn with_minibatches(mut self, seed: Seed) -> Self {
+        self.minibatches = seed;
         self
     }
 
@@ -138,6 +147,17 @@ impl<M: SplitModel> TerminalHalf<M> {
     /// Its private data; no message contains it.
     pub fn data(&self) -> &Arc<Dataset> {
         &self.data
+    }
+
+    /// Takes other private data, from the next minibatch on. A pending order is dropped: its
+    /// minibatch came from the old data.
+    ///
+    /// # Panics
+    /// If there is no sample.
+    pub fn replace_data(&mut self, data: Arc<Dataset>) {
+        assert!(!data.is_empty(), "terminal {} has no samples", self.id);
+        self.abandon();
+        self.data = data;
     }
 
     /// Its copies; layers that it does not hold are empty.
@@ -171,14 +191,14 @@ impl<M: SplitModel> TerminalHalf<M> {
         Notice { context }.to_bytes(Kind::Acknowledged)
     }
 
-    /// Takes over layers that it does not hold. They start without optimiser state.
+    /// Takes over layers that it does not hold. They go on with the optimiser state that the
+    /// terminal has of them: none, unless an aggregation has kept it.
     fn receive(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
         let message = LayerWeights::from_bytes(bytes, &self.sizes())?;
         self.expect_held(message.first, message.context.cut, false)?;
         self.abandon();
         for (layer, parameters) in (usize::from(message.first)..).zip(message.layers) {
             *self.weights.layer_mut(layer) = parameters;
-            self.optimiser.clear(layer);
             self.holds[layer - 1] = true;
         }
         Ok(self.acknowledge(message.context))
@@ -265,10 +285,12 @@ impl<M: SplitModel> TerminalHalf<M> {
 
     /// After an aggregation nothing that it held is current.
     fn forget(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
-        let notice = Notice::from_bytes(Kind::Aggregated, bytes)?;
+        let notice = Aggregated::from_bytes(bytes)?;
         self.abandon();
         self.weights = Weights::empty(self.model.n_layers());
-        self.optimiser = OptimiserState::new(self.model.n_layers());
+        if notice.optimiser_state == StateAtAggregation::Reset {
+            self.optimiser = OptimiserState::new(self.model.n_layers());
+        }
         self.holds.fill(false);
         Ok(self.acknowledge(notice.context))
     }
@@ -308,7 +330,7 @@ impl<M: SplitModel> TerminalHalf<M> {
         let TrainOrder { context, q, samples, compressor, .. } = *order;
         let cut = usize::from(context.cut);
         let Buffers { workspace, batch, packing, .. } = buffers;
-        let mut rng = self.stream("split/minibatch", context.round);
+        let mut rng = stream(self.minibatches, "split/minibatch", self.id, context.round);
         self.data.draw(samples as usize, &mut rng, batch);
         let values = self.model.forward(1..=cut, &self.weights, &batch.observations, workspace);
         let mut rng = self.stream("split/compress/up", context.round);
@@ -330,9 +352,8 @@ impl<M: SplitModel> TerminalHalf<M> {
         let elements = self.model.n_elements(cut);
         decode_gradient(&message.payload, packing, elements, samples, values)?;
         self.model.backward(1..=cut, &self.weights, values, workspace, gradients);
-        self.update(order, gradients);
+        let gradient_norm = self.update(order, gradients);
         let (context, loss) = (order.context, f64::from(message.loss));
-        let gradient_norm = gradients.norm(1..=cut);
         Ok(Done { context, loss, gradient_norm, samples: samples as u32 })
     }
 
@@ -348,8 +369,7 @@ impl<M: SplitModel> TerminalHalf<M> {
             let outputs = self.model.forward(all.clone(), &self.weights, observations, workspace);
             let loss = self.model.loss(outputs, &batch.actions, values);
             self.model.backward(all.clone(), &self.weights, values, workspace, gradients);
-            self.update(order, gradients);
-            norm = gradients.norm(all.clone());
+            norm = self.update(order, gradients);
             total += loss * batch.samples as f64;
             used += batch.samples;
         }
@@ -362,7 +382,8 @@ impl<M: SplitModel> TerminalHalf<M> {
 
     /// The minibatches of a round in which the terminal trains the whole model.
     fn batches(&self, order: &TrainOrder) -> Vec<Vec<usize>> {
-        let seed = |name: &str| self.seed.named(name).at(self.id.0.into()).at(order.context.round);
+        let seed =
+            |name: &str| self.minibatches.named(name).at(self.id.0.into()).at(order.context.round);
         let samples = order.samples as usize;
         match order.local {
             // The first is the one that any other rule would draw.
@@ -403,12 +424,15 @@ impl<M: SplitModel> TerminalHalf<M> {
     /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\] -
     ///    \eta^{\mathrm{c}} \mathbf{G}^{\mathrm{c}}_n\[t\] $$
     ///
-    /// With momentum the gradient is replaced by the velocity of this copy.
+    /// Other update rules put their own direction in the place of the gradient. The gradient is
+    /// clipped first if the order says so. Returns its norm before that.
     ///
     /// Eq. `sys-upd-c`
-    fn update(&mut self, order: &TrainOrder, gradients: &Weights) {
+    fn update(&mut self, order: &TrainOrder, gradients: &mut Weights) -> f64 {
         let Self { weights, optimiser, .. } = self;
         let layers = 1..=order.context.cut.into();
+        let norm = gradients.clip(layers.clone(), order.clip);
         optimiser.step(order.optimiser, weights, gradients, layers, order.rate);
+        norm
     }
 }

@@ -71,7 +71,7 @@ pub fn health(
     let (present, episodes) = (cell.present(), fleet.schedule.final_episodes);
     let measure = |weights: &Weights| {
         let final_set = EpisodeSet::Final;
-        let counts = fleet.measure(final_set, 0, episodes, &present, weights, policy);
+        let counts = fleet.at(0).measure(final_set, 0, episodes, &present, weights, policy);
         counts.into_iter().map(|one| one.count).fold(SuccessCount::default(), SuccessCount::plus)
     };
     let data = union(&cell);

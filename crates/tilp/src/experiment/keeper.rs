@@ -230,7 +230,7 @@ impl<'a> Keeper<'a> {
     pub fn finish(
         &mut self,
         evaluation: &Evaluation,
-        model: Vec<u8>,
+        model: Option<Vec<u8>>,
         timing: &Value,
     ) -> Result<Box<Summary>, RunError> {
         let history = self.journal.history();

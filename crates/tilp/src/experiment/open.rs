@@ -4,10 +4,13 @@ use serde_json::Value;
 
 use super::RunError;
 use crate::record::{RecordError, RunFolder};
-use crate::scenario::{Method, Scenario, method};
+use crate::scenario::{Method, Registry, Scenario, Seeds};
 
-/// Scenario, method and seed of the run in a folder.
-pub fn opened(folder: &RunFolder) -> Result<(Scenario, Method, u64), RunError> {
+/// Scenario, method and seeds of the run in a folder. The method must be one of the registry.
+pub fn read_run_identity(
+    folder: &RunFolder,
+    registry: &Registry,
+) -> Result<(Scenario, Method, Seeds), RunError> {
     let manifest = folder.read_manifest()?;
     let path = folder.path().join("manifest.json");
     let wrong = |reason: &str| RecordError::Malformed { path: path.clone(), reason: reason.into() };
@@ -16,7 +19,12 @@ pub fn opened(folder: &RunFolder) -> Result<(Scenario, Method, u64), RunError> {
     };
     let name = folder.path().join("scenario.toml").display().to_string();
     let scenario = Scenario::load(&name, &[])?;
-    let method = method(field("method")?.as_str().unwrap_or_default())?;
-    let seed = Value::as_u64(field("seed")?);
-    Ok((scenario, method, seed.ok_or_else(|| wrong("seed is not a whole number"))?))
+    let method = registry.method(field("method")?.as_str().unwrap_or_default())?;
+    let whole = |name: &str, value: &Value| {
+        value.as_u64().ok_or_else(|| wrong(&format!("{name} is not a whole number")))
+    };
+    let seed = whole("seed", field("seed")?)?;
+    // Not written for replicate 0.
+    let replicate = manifest.get("replicate").map_or(Ok(0), |value| whole("replicate", value))?;
+    Ok((scenario, method, Seeds { seed, replicate }))
 }

@@ -8,12 +8,14 @@ use serde_json::{Value, json};
 use super::keeper::{Keeper, Saved};
 use crate::allocate::Clock;
 use crate::record::{Evaluation, Identity, ProcessEvent, RecordError, RunFolder, Summary, format};
-use crate::round::CellError;
+use crate::round::{Cell, CellError, Evaluator};
 use crate::run::{LoopError, Observer, Stop, run};
-use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble_with_clock};
+use crate::scenario::{
+    Cache, Method, Parts, Scenario, ScenarioError, Seeds, World, assemble_world,
+};
 use crate::snapshot::SnapshotError;
 use crate::tasks::tabletop::Engine;
-use crate::world::Laboratory;
+use crate::world::{Examiner, Laboratory, Learner};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct RunSpec {
     pub method: Method,
     /// The seed.
     pub seed: u64,
+    /// Which replicate of it. Replicates differ in the order of minibatches only.
+    pub replicate: u64,
     /// Rounds between checkpoints.
     pub checkpoint_every: u64,
     /// What the manifest says besides: versions and host.
@@ -89,29 +93,42 @@ impl RunSpec {
     /// What a checkpoint must agree with.
     pub fn identity(&self) -> Identity {
         Identity {
-            method: self.method.name.to_owned(),
+            method: self.method.name().to_owned(),
             seed: self.seed,
+            replicate: self.replicate,
             scenario: self.scenario.hash(),
         }
+    }
+
+    /// What the run is drawn from.
+    pub fn seeds(&self) -> Seeds {
+        Seeds { seed: self.seed, replicate: self.replicate }
     }
 
     pub(super) fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
         let mut manifest = json!({
             "format": format::RUN_FOLDER,
-            "method": self.method.name,
+            "method": self.method.name(),
             "seed": self.seed,
             "scenario": self.scenario.name(),
             "scenario_version": self.scenario.version(),
             "scenario_hash": self.scenario.hash(),
         });
+        if self.replicate > 0 {
+            manifest["replicate"] = json!(self.replicate);
+        }
         if let (Some(fields), Value::Object(about)) = (manifest.as_object_mut(), &self.about) {
             fields.extend(about.clone());
             if !environment.is_empty() {
                 fields.insert("environment".into(), json!(environment));
             }
         }
+        let note = self.scenario.note();
+        if let Some(note) = note {
+            manifest["note"] = json!(note);
+        }
         // A library that is found when the program starts is a part that no build can know.
-        let engine = Engine::from_name(self.scenario.engine());
+        let engine = Engine::from_name(self.scenario.engine()).filter(|_| note.is_none());
         if let Some((engine, version)) = engine.and_then(|one| Some((one, one.version()?))) {
             manifest["engine"] = json!(engine.name());
             manifest["parts"][engine.name()] = json!(version);
@@ -136,54 +153,75 @@ pub fn run_single(
         observer.process(&ProcessEvent::Kept);
         return Ok(Ended::Finished(Box::new(summary)));
     }
-    let parts = {
+    let world = {
         let watching = Mutex::new(&mut *observer);
         let progress = |done, total| {
             let mut watching = watching.lock().unwrap_or_else(PoisonError::into_inner);
             watching.process(&ProcessEvent::Demonstrations { done, total });
         };
-        let (scenario, clock) = (&spec.scenario, time.clock());
-        assemble_with_clock(scenario, spec.method, spec.seed, clock, cache, &progress)?
+        let (method, clock) = (spec.method.clone(), time.clock());
+        assemble_world(&spec.scenario, method, spec.seeds(), clock, cache, &progress)?
     };
-    let (mut keeper, parts) = begin(spec, folder, saved, parts, time, observer)?;
-    let ended = conduct(spec, parts, &mut keeper, [start, time.seconds()]);
-    if let Err(error) = &ended {
-        keeper.failed(&error.to_string());
+    let process = Process { spec, folder, saved, start, time, observer };
+    match world {
+        World::Robots(parts) => process.run(*parts),
+        World::Profile(parts) => process.run(*parts),
     }
-    ended
 }
 
-/// Makes the folder of a new run appear, or takes up what was saved.
-fn begin<'a>(
+/// Everything about a run but its parts.
+struct Process<'a> {
     spec: &'a RunSpec,
     folder: RunFolder,
     saved: Option<Saved>,
-    mut parts: Parts,
+    /// When it was started.
+    start: f64,
     time: &'a dyn Time,
     observer: &'a mut dyn Observer,
-) -> Result<(Keeper<'a>, Parts), RunError> {
-    let Parts { cell, station, laboratory, environment, .. } = &mut parts;
-    let keeper = match saved {
-        Some(saved) => saved.resume(spec, folder, cell, station, time, observer)?,
-        None => {
-            let base = laboratory.report_success(cell)?;
-            let manifest = spec.manifest(environment);
-            let (stream, state) = Keeper::start(spec, &task_names(laboratory), &base, cell, station)?;
-            Keeper::begin(spec, folder, &manifest, stream, &state, time, observer)?
+}
+
+impl<'a> Process<'a> {
+    /// Runs with these parts, whatever learns in the cell.
+    fn run<L: Learner, X: Examiner<L>, V: Evaluator>(
+        self,
+        mut parts: Parts<L, X, V>,
+    ) -> Result<Ended, RunError> {
+        let (spec, time, start) = (self.spec, self.time, self.start);
+        let mut keeper = self.begin(&mut parts)?;
+        let ended = conduct(spec, parts, &mut keeper, [start, time.seconds()]);
+        if let Err(error) = &ended {
+            keeper.failed(&error.to_string());
         }
-    };
-    Ok((keeper, parts))
+        ended
+    }
+
+    /// Makes the folder of a new run appear, or takes up what was saved.
+    fn begin<L: Learner, X: Examiner<L>, V: Evaluator>(
+        self,
+        parts: &mut Parts<L, X, V>,
+    ) -> Result<Keeper<'a>, RunError> {
+        let Parts { cell, station, laboratory, environment, .. } = parts;
+        let Self { spec, folder, saved, time, observer, .. } = self;
+        if let Some(saved) = saved {
+            return saved.resume(spec, folder, cell, station, time, observer);
+        }
+        let base = laboratory.report_success(cell)?;
+        let (stream, state) =
+            Keeper::start(spec, &task_names::<L, X>(laboratory), &base, cell, station)?;
+        let manifest = spec.manifest(environment);
+        Keeper::begin(spec, folder, &manifest, stream, &state, time, observer)
+    }
 }
 
 /// Runs round by round, from checkpoint to checkpoint, then evaluates the policy.
-fn conduct(
+fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
     spec: &RunSpec,
-    parts: Parts,
+    parts: Parts<L, X, V>,
     keeper: &mut Keeper<'_>,
     [start, set_up]: [f64; 2],
 ) -> Result<Ended, RunError> {
     let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } = parts;
-    let last = spec.scenario.rounds();
+    let (scenario, last) = (&spec.scenario, spec.scenario.rounds());
     while keeper.last_round() < last {
         let every = spec.checkpoint_every.max(1);
         let until = (keeper.last_round() / every + 1).saturating_mul(every).min(last);
@@ -199,18 +237,20 @@ fn conduct(
     let evaluation = Evaluation {
         base: keeper.base_success(),
         terminals: laboratory.final_success(&mut cell)?,
-        task_names: task_names(&laboratory),
+        task_names: task_names::<L, X>(&laboratory),
+        first_passage: scenario.first_passage(),
+        rule: Some(spec.method.training(scenario)?),
+        events: scenario.events(),
+        note: scenario.note().map(str::to_owned),
     };
     let mut timing = keeper.plan_times();
     timing["set_up_s"] = json!(set_up - start);
     timing["rounds_s"] = json!(trained - set_up);
     timing["final_evaluation_s"] = json!(keeper.seconds() - trained);
-    let model = laboratory.deployed(&mut cell)?;
-    let model = laboratory.policy().to_safetensors(&model);
-    let model = model.expect("weights of a policy have its shape");
+    let model = laboratory.examiner().model_file(&cell.model()?)?;
     keeper.finish(&evaluation, model, &timing).map(Ended::Finished)
 }
 
-fn task_names(laboratory: &Laboratory) -> Vec<String> {
-    laboratory.fleet().suite.tasks.iter().map(|&name| name.to_owned()).collect()
+fn task_names<L: Learner, X: Examiner<L>>(laboratory: &Laboratory<X>) -> Vec<String> {
+    laboratory.examiner().tasks().iter().map(|&name| name.to_owned()).collect()
 }

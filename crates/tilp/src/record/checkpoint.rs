@@ -23,6 +23,8 @@ pub struct Identity {
     pub method: String,
     /// Seed of the run.
     pub seed: u64,
+    /// Replicate of the seed.
+    pub replicate: u64,
     /// Hash of the resolved scenario.
     pub scenario: String,
 }
@@ -118,10 +120,12 @@ impl Checkpoint {
     pub fn check(&self, expected: &Identity, path: &Path) -> Result<(), RecordError> {
         let found = &self.identity;
         let seeds = (found.seed.to_string(), expected.seed.to_string());
+        let replicates = (found.replicate.to_string(), expected.replicate.to_string());
         for (what, found, expected) in [
             ("scenario hash", &found.scenario, &expected.scenario),
             ("method", &found.method, &expected.method),
             ("seed", &seeds.0, &seeds.1),
+            ("replicate", &replicates.0, &replicates.1),
         ] {
             if found != expected {
                 return Err(RecordError::OtherRun {
@@ -136,7 +140,9 @@ impl Checkpoint {
     }
 
     fn metadata(&self) -> BTreeMap<String, String> {
-        [
+        let replicate = self.identity.replicate;
+        let replicate = (replicate > 0).then(|| ("replicate", replicate.to_string()));
+        let fields = [
             ("format", format::CHECKPOINT_NAME.to_owned()),
             ("version", format::CHECKPOINT.to_string()),
             ("method", self.identity.method.clone()),
@@ -146,9 +152,9 @@ impl Checkpoint {
             ("events", self.stream.events.to_string()),
             ("events_bytes", self.stream.bytes.to_string()),
             ("events_sha256", self.stream.sha256.clone()),
-        ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into()
+        ];
+        let fields = fields.into_iter().chain(replicate);
+        fields.map(|(key, value)| (key.to_owned(), value)).collect()
     }
 }
 
@@ -198,7 +204,9 @@ impl<'a> Parsed<'a> {
             text.parse().map_err(|_| shortened(&format!("{key} = {text}, expected a number")))
         };
         let (method, scenario) = (field("method")?, field("scenario")?);
-        let identity = Identity { method, seed: number("seed")?, scenario };
+        let has_replicate = self.metadata.contains_key("replicate");
+        let replicate = if has_replicate { number("replicate")? } else { 0 };
+        let identity = Identity { method, seed: number("seed")?, replicate, scenario };
         let round = number("round")?;
         // Before version 5 there were no events.
         let stream = match self.metadata.contains_key("events") {
@@ -406,6 +414,7 @@ mod tests {
         assert!(checkpoint().check(&identity(), path).is_ok());
         let others = [
             (Identity { seed: 8, ..identity() }, "seed = \"7\", expected \"8\""),
+            (Identity { replicate: 2, ..identity() }, "replicate = \"0\", expected \"2\""),
             (Identity { method: "tilp".into(), ..identity() }, "method = \"deficit\", expected"),
             (Identity { scenario: "ff".into(), ..identity() }, "scenario hash = \"abc123\", "),
         ];

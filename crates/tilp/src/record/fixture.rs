@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::event::{Decided, Event, EventId, Executed, Finished, Header, Measurement};
-use super::{Evaluation, History, Identity, Summary};
+use super::{Evaluation, FirstPassage, History, Identity, Summary};
 use crate::cost::Hardware;
 use crate::round::{
     Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
@@ -57,10 +57,8 @@ pub(super) fn executed(round: u64) -> Executed {
 pub(super) fn events(n_rounds: u64) -> Vec<Event> {
     let base = vec![success(0, SuccessCount { successes: 3, episodes: 10 })];
     let header = Header::new(&identity(), &evaluation().task_names);
-    let mut events = vec![
-        Event::Header(header),
-        Event::Measured(Measurement::new(EventId(0, 1), &base)),
-    ];
+    let mut events =
+        vec![Event::Header(header), Event::Measured(Measurement::new(EventId(0, 1), &base))];
     for round in 1..=n_rounds {
         let RoundRecord { calibration, books, .. } = record(round);
         events.push(Event::Decided(Box::new(decided(round))));
@@ -103,12 +101,16 @@ pub(super) fn evaluation() -> Evaluation {
         base: Some(count(3)),
         terminals: (0..N).map(|n| success(n, count(9 - 3 * n as u64))).collect(),
         task_names: vec!["push".into(), "reach".into()],
+        first_passage: FirstPassage::Single,
+        rule: Some(Rule::Parallel),
+        events: Vec::new(),
+        note: None,
     }
 }
 
 /// Whose checkpoint it is.
 pub(super) fn identity() -> Identity {
-    Identity { method: "deficit".into(), seed: 7, scenario: "abc123".into() }
+    Identity { method: "deficit".into(), seed: 7, replicate: 0, scenario: "abc123".into() }
 }
 
 /// A folder for one test, gone at its end.
@@ -160,6 +162,7 @@ fn observation(round: u64) -> Observation {
         gradient_norm: None,
         loss: None,
         rounds_since_scheduled: None,
+        success: None,
     };
     Observation {
         round,
@@ -222,6 +225,7 @@ fn outcome(round: u64) -> Outcome {
         energy: Joules(0.3),
         loss: (n == 0).then(|| 1.0 / round as f64),
         gradient_norm: (n == 0).then_some(0.1),
+        success: None,
     };
     let by_task = |round: u64| vec![round.min(8), 0];
     let count = |successes| SuccessCount { successes, episodes: 8 };

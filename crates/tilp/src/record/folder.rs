@@ -146,16 +146,33 @@ impl RunFolder {
     /// from the files of rows that a folder of version 1 holds.
     pub fn read_history(&self) -> Result<History, RecordError> {
         match self.read(EVENTS) {
-            Ok((path, bytes)) => History::of_stream(&bytes)
-                .map_err(|reason| RecordError::Malformed { path, reason }),
-            Err(RecordError::Absent { .. }) => Ok(History {
-                rounds: self.read_rounds()?,
-                terminals: self.read_terminals()?,
-                calibrations: self.read_calibrations()?,
-                ..History::default()
-            }),
+            Ok((path, bytes)) => {
+                History::of_stream(&bytes).map_err(|reason| RecordError::Malformed { path, reason })
+            }
+            Err(RecordError::Absent { .. }) => self.read_rows(),
             Err(error) => Err(error),
         }
+    }
+
+    fn read_rows(&self) -> Result<History, RecordError> {
+        let episodes = match self.read_episodes() {
+            Err(RecordError::Absent { .. }) => Vec::new(), // in folders of version 1
+            read => read?,
+        };
+        Ok(History {
+            rounds: self.read_rounds()?,
+            terminals: self.read_terminals()?,
+            calibrations: self.read_calibrations()?,
+            episodes,
+            ..History::default()
+        })
+    }
+
+    /// The file that the rows of [`RunFolder::read_history`] come from, if `rows` is the one that
+    /// a folder of version 1 has them in.
+    pub fn source(&self, rows: &'static str) -> PathBuf {
+        let events = self.path.join(EVENTS);
+        if events.exists() { events } else { self.path.join(rows) }
     }
 
     /// The summary of a run that is complete: every file of its end is there, and its last event

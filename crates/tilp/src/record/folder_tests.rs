@@ -57,7 +57,7 @@ fn end(folder: &mut RunFolder, journal: &mut Journal, times: f64) {
         .summary(&Summary::of(journal.history(), &evaluation()))
         .tables(journal.history())
         .unwrap()
-        .model(vec![1, 2, 3])
+        .model(Some(vec![1, 2, 3]))
         .timing(&serde_json::json!({"plan_ms_mean": times}));
     folder.write(&files).unwrap();
 }

@@ -18,8 +18,8 @@ pub struct History {
     /// Names of the tasks.
     pub tasks: Vec<String>,
     /// The decision that is being executed.
-    decided: Option<Box<Decided>>,
-    last: Option<EventId>,
+    pub(super) decided: Option<Box<Decided>>,
+    pub(super) last: Option<EventId>,
 }
 
 impl History {
@@ -199,7 +199,8 @@ mod tests {
         let mut rows = history(4);
         let before = rows.episodes.len();
         rows.push(&finished(4)).unwrap();
-        let finals: Vec<_> = rows.episodes[before..].iter().map(|row| (row.kind, row.round)).collect();
+        let finals: Vec<_> =
+            rows.episodes[before..].iter().map(|row| (row.kind, row.round)).collect();
         assert_eq!(finals, [(EpisodeKind::Final, 4); 3]);
         assert!(rows.push(&finished(5)).is_err());
     }

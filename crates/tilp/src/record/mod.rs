@@ -21,6 +21,7 @@ mod history;
 mod metrics;
 mod parquet_file;
 mod process;
+mod recovery;
 mod rows;
 mod stream;
 mod summary;
@@ -36,13 +37,15 @@ pub use fingerprint::fingerprint;
 pub use folder::{RunFolder, unique_name, write_beside};
 pub use history::History;
 pub use metrics::{
-    joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy,
-    success_improvement, success_rate, total_energy, total_volume, wilson_95,
+    FirstPassage, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,
+    seconds_to_accuracy, server_steps, success_improvement, success_rate, total_energy,
+    total_volume, wilson_95,
 };
 pub use parquet_file::{
     episodes_from_parquet, episodes_to_parquet, terminals_from_parquet, terminals_to_parquet,
 };
 pub use process::{Moment, ProcessEvent, Times};
+pub use recovery::{EventMark, EventSummary, event_summaries, success_area};
 pub use rows::{CalibrationRow, EpisodeKind, EpisodeRow, RoundRow, TerminalRow};
 pub use stream::{Journal, Stream};
 pub use summary::{AtThresholds, Evaluation, Summary, n_far};

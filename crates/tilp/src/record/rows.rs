@@ -1,9 +1,7 @@
 //! The rows of a run: one per round, one per terminal and round, one per terminal and measurement.
 //! All of them are made of events.
 
-use super::event::{
-    Books, Decided, Executed, LossesLine, Measurement, Number, SuccessColumns,
-};
+use super::event::{Books, Decided, Executed, LossesLine, Measurement, Number, SuccessColumns};
 use super::table::{Cell, Kind, row};
 use crate::round::SuccessCount;
 use crate::units::{Hertz, Joules, to_db};
@@ -279,8 +277,7 @@ impl TerminalRow {
     }
 
     fn of(decided: &Decided, executed: &Executed, books: &Books, n: usize) -> Self {
-        let (plan, observed, truth) =
-            (&decided.terminals, &executed.terminals, &books.terminals);
+        let (plan, observed, truth) = (&decided.terminals, &executed.terminals, &books.terminals);
         let known = |value: Option<Number>| value.map_or(f64::NAN, Number::value);
         let loss = |of: fn(&LossesLine) -> &[Number]| {
             books.losses.as_ref().map_or(f64::NAN, |losses| of(losses)[n].value())
@@ -371,8 +368,7 @@ mod tests {
 
     #[test]
     fn a_measured_round_has_a_calibration_row_per_task_and_others_none() {
-        let count =
-            |round, task, successes| CalibrationRow { round, task, successes, episodes: 8 };
+        let count = |round, task, successes| CalibrationRow { round, task, successes, episodes: 8 };
         assert_eq!(history(4).calibrations, [count(4, 0, 4), count(4, 1, 0)]);
         assert_eq!(history(3).calibrations, []);
     }
@@ -394,8 +390,13 @@ mod tests {
         let rows = history(4).episodes;
         let kinds: Vec<_> = rows.iter().map(|row| (row.kind, row.round, row.terminal)).collect();
         let (report, calibration) = (EpisodeKind::Report, EpisodeKind::Calibration);
-        let expected =
-            [(report, 0, 0), (report, 2, 0), (calibration, 4, 0), (calibration, 4, 1), (report, 4, 0)];
+        let expected = [
+            (report, 0, 0),
+            (report, 2, 0),
+            (calibration, 4, 0),
+            (calibration, 4, 1),
+            (report, 4, 0),
+        ];
         assert_eq!(kinds, expected);
     }
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    History, RoundRow, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,
-    seconds_to_accuracy, success_rate, total_energy, total_volume, wilson_95,
+    EventMark, EventSummary, FirstPassage, History, RoundRow, event_summaries, joules_to_accuracy,
+    mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy, server_steps,
+    success_area, success_rate, total_energy, total_volume, wilson_95,
 };
 use crate::round::{SuccessCount, TerminalSuccess};
+use crate::rule::Rule;
 use crate::statistics::{mean, quantile};
 
 /// What was measured around the rounds, besides the rows.
@@ -20,6 +22,14 @@ pub struct Evaluation {
     pub terminals: Vec<TerminalSuccess>,
     /// Names of the tasks, in the order of their indices.
     pub task_names: Vec<String>,
+    /// When a success threshold counts as reached.
+    pub first_passage: FirstPassage,
+    /// How the rounds were trained, if it is known.
+    pub rule: Option<Rule>,
+    /// The events of the run.
+    pub events: Vec<EventMark>,
+    /// What kind of scenario it was, where that needs saying.
+    pub note: Option<String>,
 }
 
 /// A value for each success threshold; none where it was not reached.
@@ -45,6 +55,10 @@ impl<T> AtThresholds<T> {
 /// The metrics of one run. A mean over nothing, or a rate without an episode, is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// What kind of scenario it was, where that needs saying: a profile scenario has neither robots
+    /// nor tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Rounds executed.
     pub rounds: u64,
     /// Success on final episodes of all terminals.
@@ -57,6 +71,9 @@ pub struct Summary {
     pub success_worst_task: Option<f64>,
     /// Final success of each task.
     pub success_by_task: BTreeMap<String, Option<f64>>,
+    /// Optimiser steps of the server's common layers in a mean round. Summaries of the first
+    /// version have none.
+    pub server_steps_per_round: Option<f64>,
     /// Rounds until a success is reached on report episodes.
     pub rta: AtThresholds<u64>,
     /// Simulated seconds until then.
@@ -93,8 +110,15 @@ pub struct Summary {
     pub eval_episodes_total: u64,
     /// Simulated time of the run.
     pub clock_total_s: f64,
-    /// Round and success on report episodes; round 0 is the base policy.
+    /// Round and success on report episodes; round 0 is the base policy. A round counts the
+    /// terminals that were there.
     pub success_curve: Vec<(u64, f64)>,
+    /// Of a run with events: the area under this curve, divided by the rounds that it spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_area: Option<f64>,
+    /// What every event cost, and when that was back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventSummary>,
 }
 
 impl Summary {
@@ -108,17 +132,22 @@ impl Summary {
         let counts = || finals.iter().map(|one| one.count);
         let all = counts().fold(SuccessCount::default(), SuccessCount::plus);
         let by_task = success_by_task(evaluation);
+        let passage = evaluation.first_passage;
+        let curve = success_curve(rounds, evaluation);
+        let events = &evaluation.events;
         let no_violation = rounds.iter().map(|row| f64::from(u8::from(row.violation == 0.0)));
         Self {
+            note: evaluation.note.clone(),
             rounds: rounds.len() as u64,
             success_final: success_rate(counts()),
             success_final_interval: wilson_95(all),
             success_far: success_far(history, finals),
             success_worst_task: by_task.values().flatten().copied().reduce(f64::min),
             success_by_task: by_task,
-            rta: AtThresholds::of(|at| rounds_to_accuracy(rounds, at)),
-            tta_s: AtThresholds::of(|at| Some(seconds_to_accuracy(rounds, at)?.0)),
-            eta_j: AtThresholds::of(|at| Some(joules_to_accuracy(rounds, at)?.0)),
+            server_steps_per_round: evaluation.rule.and_then(|rule| server_steps(rounds, rule)),
+            rta: AtThresholds::of(|at| rounds_to_accuracy(rounds, at, passage)),
+            tta_s: AtThresholds::of(|at| Some(seconds_to_accuracy(rounds, at, passage)?.0)),
+            eta_j: AtThresholds::of(|at| Some(joules_to_accuracy(rounds, at, passage)?.0)),
             latency_mean_s: mean_latency(rounds).map(|mean| mean.0),
             latency_p50_s: quantile(latencies(), 0.5),
             latency_p95_s: quantile(latencies(), 0.95),
@@ -136,7 +165,9 @@ impl Summary {
                 + all.episodes
                 + evaluation.base.map_or(0, |count| count.episodes),
             clock_total_s: rounds.last().map_or(0.0, |row| row.clock_s),
-            success_curve: success_curve(rounds, evaluation),
+            success_area: success_area(&curve).filter(|_| !events.is_empty()),
+            events: event_summaries(events, &curve, rounds),
+            success_curve: curve,
         }
     }
 }
@@ -209,6 +240,7 @@ mod tests {
             ("success_far", "0.3"),
             ("success_worst_task", "0.45"),
             ("success_by_task", r#"{"push":0.9,"reach":0.45}"#),
+            ("server_steps_per_round", "1.0"),
             ("rta", r#"{"0.6":6,"0.7":6,"0.8":null}"#),
             ("tta_s", r#"{"0.6":12.0,"0.7":12.0,"0.8":null}"#),
             ("latency_mean_s", "4.0"),

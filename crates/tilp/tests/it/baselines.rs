@@ -9,14 +9,16 @@ use tilp::allocate::{
 };
 use tilp::cost::Profile;
 use tilp::rng::{Rng, Seed};
-use tilp::round::{Allocator, Decision, Executed, Observation, ProjectedDecision, World};
-use tilp::scenario::{Parts, methods};
+use tilp::round::{Allocator, Decision, Observation, ProjectedDecision};
+use tilp::run::RoundRecord;
+use tilp::scenario::methods;
 use tilp::snapshot::{Persist, Snapshot};
 use tilp::split::rule::{Local, Rule};
 use tilp::units::{Bytes, Gain, Hertz};
 use tilp::wireless::RateModel;
 
 use crate::methods::{assert_hard_domain, observation, problem, profile};
+use crate::rounds::{books, observe, step, until};
 use crate::worlds;
 
 /// Name, training rule and planner of every published method.
@@ -69,8 +71,8 @@ fn case(index: u64, rule: Rule, compression: f64) -> Case {
     let seed = Seed::new(index).named("baselines");
     let mut rng = seed.rng();
     let n_terminals = 1 + (200.0 * rng.random::<f64>().powi(5)) as usize;
-    let mut problem = problem(profile, n_terminals, &mut rng);
-    let mut seen = observation(profile, n_terminals, &mut rng);
+    let (mut problem, hardware) = problem(profile, n_terminals, &mut rng);
+    let mut seen = observation(profile, &hardware, &mut rng);
     spoil(&mut seen, &mut rng);
     if rng.random_range(0..10) == 0 {
         problem.cost.limits.cuts = vec![4];
@@ -99,11 +101,11 @@ fn spoil(seen: &mut Observation, rng: &mut Rng) {
 
 /// Delays and memory needs of a decision as a base station predicts them.
 fn predicted(case: &Case, plan: &ProjectedDecision) -> Vec<(f64, bool)> {
-    let terms = case.setup.terms(case.setup.problem.cost.limits.deadline);
-    let bill = terms.bill(plan, &case.seen);
+    let Setup { problem, rule, .. } = &case.setup;
+    let delays = case.setup.delays(&case.seen, plan, problem.cost.limits.deadline);
     let of = |n: usize| {
-        let need = terms.memory(plan.decision().terminals[n].cut);
-        (bill.delays[n].0, need <= case.seen.terminals[n].report.memory)
+        let need = problem.cost.memory(*rule, plan.decision().terminals[n].cut);
+        (delays[n].0, need <= case.seen.terminals[n].report.memory)
     };
     plan.decision().scheduled().map(of).collect()
 }
@@ -137,11 +139,11 @@ fn assert_memory(case: &Case, decision: &Decision) {
 fn decide(case: &Case, build: Build, guard: Option<f64>) -> (Decision, ProjectedDecision) {
     let planner = build(case.setup.clone());
     let mut method = Published::new(case.setup.clone(), planner, guard);
-    let decision = method.decide(&case.seen);
+    let decision = method.decide(&case.seen).unwrap();
     if case.seen.round.is_multiple_of(10) {
-        assert_eq!(method.decide(&case.seen), decision, "deciding changes nothing");
+        assert_eq!(method.decide(&case.seen).unwrap(), decision, "deciding changes nothing");
     }
-    let plan = case.setup.problem.cost.limits.project(decision.clone()).conducted(method.conduct());
+    let plan = case.setup.problem.cost.limits.project(decision.clone());
     (decision, plan)
 }
 
@@ -251,9 +253,9 @@ fn with_fewer_to_share_the_band_the_guard_keeps_some_who_would_be_late_among_all
 fn hsfl_with_two_tiers_is_adaptsfl() {
     for index in 0..100 {
         let case = case(index, Rule::Tiered { edges: 1 }, 0.0);
-        let (one, conduct) = decide(&case, |setup| Box::new(AdaptSfl::new(setup, TIERS)), None);
+        let (one, plan) = decide(&case, |setup| Box::new(AdaptSfl::new(setup, TIERS)), None);
         let (two, same) = decide(&case, |setup| Box::new(Hsfl::new(setup, None, TIERS)), None);
-        assert_eq!((one, conduct), (two, same), "observation {index}");
+        assert_eq!((one, plan), (two, same), "observation {index}");
     }
 }
 
@@ -311,16 +313,6 @@ fn fedavg_samples_its_fraction_uniformly() {
     assert!(counts.iter().all(|&count| (f64::from(count) - mean).abs() < 5.0 * mean.sqrt() + 1.0));
 }
 
-/// One round as the loop does it.
-fn step(parts: &mut Parts) -> (ProjectedDecision, Executed) {
-    let seen = parts.world.observe();
-    let wanted = parts.allocator.decide(&seen);
-    let plan = parts.limits.project(wanted).conducted(parts.allocator.conduct());
-    let executed = parts.world.execute(&plan);
-    parts.allocator.learn(&seen, &plan, &executed.outcome);
-    (plan, executed)
-}
-
 /// Everybody can make it.
 const EASY: [&str; 2] = ["limits.deadline_s=1000.0", "limits.give_up_s=1000.0"];
 
@@ -329,17 +321,12 @@ fn splitnn_visits_everybody_in_turn_within_the_deadline() {
     let mut parts = worlds::parts("splitnn", &["learning.batch=64"]);
     let mut visits = Vec::new();
     for _ in 0..12 {
-        let (plan, executed) = step(&mut parts);
-        let order = plan.training().order.clone();
-        let sum: f64 = order
-            .iter()
-            .map(|&n| {
-                let cost = &executed.ledger.terminals[n];
-                cost.delay.0
-            })
-            .fold(0.0, f64::max);
-        assert!((executed.ledger.latency.0 - sum.min(60.0)).abs() < 1e-9);
-        assert_eq!(executed.ledger.violation.spectrum, Hertz(0.0));
+        let executed = step(&mut parts);
+        let order = executed.order.plan.training().order.clone();
+        let ledger = books(&executed);
+        let last = order.iter().map(|&n| ledger.terminals[n].delay.0).fold(0.0, f64::max);
+        assert!((ledger.latency.0 - last.min(60.0)).abs() < 1e-9);
+        assert_eq!(ledger.violation.spectrum, Hertz(0.0));
         visits.extend(order);
     }
     // The walk repeats itself after everybody has had a turn.
@@ -353,19 +340,19 @@ fn splitnn_visits_everybody_in_turn_within_the_deadline() {
 #[test]
 fn in_a_relay_delays_add_up() {
     let mut parts = worlds::parts("splitnn", &EASY);
-    let (plan, executed) = step(&mut parts);
-    let order = &plan.training().order;
+    let executed = step(&mut parts);
+    let order = &executed.order.plan.training().order;
     assert_eq!(order.len(), 6);
-    let delays: Vec<f64> = order.iter().map(|&n| executed.ledger.terminals[n].delay.0).collect();
+    let delays: Vec<f64> = order.iter().map(|&n| books(&executed).terminals[n].delay.0).collect();
     assert!(delays.windows(2).all(|pair| pair[1] > pair[0]));
     assert!(executed.outcome.terminals.iter().all(|one| one.took_part));
-    assert_eq!(executed.ledger.duration.0, delays[5]);
+    assert_eq!(books(&executed).duration.0, delays[5]);
 }
 
 /// Bytes up, down and of model exchange in one round.
-fn bytes(executed: &Executed) -> [u64; 3] {
+fn bytes(round: &RoundRecord) -> [u64; 3] {
     let sum = |of: fn(&tilp::round::TerminalLedger) -> Bytes| {
-        executed.ledger.terminals.iter().map(of).map(|bytes| bytes.0).sum()
+        books(round).terminals.iter().map(of).map(|bytes| bytes.0).sum()
     };
     [sum(|one| one.bytes_up), sum(|one| one.bytes_down), sum(|one| one.bytes_sync)]
 }
@@ -380,15 +367,16 @@ fn byte_counters_equal_the_closed_forms() {
     for name in ["splitfed", "splitnn", "fedavg", "asfl", "fedsl", "adaptsfl", "hsfl"] {
         let mut parts = worlds::parts(name, &all);
         step(&mut parts); // afterwards nobody holds anything
-        let (plan, executed) = step(&mut parts);
-        let profile = &parts.world.radio.cost.profile;
+        let executed = step(&mut parts);
+        let profile = &parts.cell.radio().cost.profile;
         let [up, down, sync] = bytes(&executed);
         let model = profile.parameters(0, profile.cuts.len()).0;
         if name == "fedavg" {
             assert_eq!([up, down, sync], [k * model, k * model, 0]);
             continue;
         }
-        let cuts = || plan.decision().scheduled().map(|n| plan.decision().terminals[n].cut);
+        let decision = executed.order.plan.decision();
+        let cuts = || decision.scheduled().map(|n| decision.terminals[n].cut);
         assert_eq!(cuts().count() as u64, k, "{name}");
         let flow: u64 = cuts().map(|cut| 4 * (profile.activation(cut) * 16) as u64).sum();
         let fronts: u64 = cuts().map(|cut| 2 * (profile.parameters(0, cut).0 + header)).sum();
@@ -400,10 +388,11 @@ fn byte_counters_equal_the_closed_forms() {
 fn a_broadcast_gradient_counts_once_on_the_air() {
     let nominal = [EASY[0], EASY[1], "learning.payload=nominal"];
     let mut parts = worlds::parts("ga-sfl", &nominal);
-    let (plan, executed) = step(&mut parts);
-    let cut = plan.decision().terminals[0].cut;
-    assert!(plan.decision().terminals.iter().all(|one| one.scheduled && one.cut == cut));
-    let one = 4 * (parts.world.radio.cost.profile.activation(cut) * 16) as u64;
+    let executed = step(&mut parts);
+    let decided = &executed.order.plan.decision().terminals;
+    let cut = decided[0].cut;
+    assert!(decided.iter().all(|one| one.scheduled && one.cut == cut));
+    let one = 4 * (parts.cell.radio().cost.profile.activation(cut) * 16) as u64;
     let [up, down, _] = bytes(&executed);
     assert_eq!((up, down), (6 * one, one));
 }
@@ -413,8 +402,7 @@ fn fedavg_sends_less_when_compressed_and_is_billed_whatever_sync_says() {
     let up = |name: &str, sync: &str| {
         let sync = format!("learning.sync={sync}");
         let mut parts = worlds::parts(name, &[EASY[0], EASY[1], &sync]);
-        let (_, executed) = step(&mut parts);
-        bytes(&executed)
+        bytes(&step(&mut parts))
     };
     let [plain, down, _] = up("fedavg", "billed");
     assert_eq!(up("fedavg", "free"), [plain, down, 0]);
@@ -428,13 +416,14 @@ fn tiers_are_averaged_when_the_plan_says_so() {
     for name in ["adaptsfl", "hsfl"] {
         let mut parts = worlds::parts(name, &EASY);
         for round in 1..=4 {
-            let (plan, executed) = step(&mut parts);
+            let executed = step(&mut parts);
+            let plan = &executed.order.plan;
             let tiers = plan.training().tiers.expect("a method of tiers says which");
             assert!(executed.outcome.terminals.iter().all(|one| one.took_part), "{name} {round}");
             let deepest = plan.decision().terminals.iter().map(|one| one.cut).max();
             assert_eq!(Some(tiers.own), deepest);
             assert!(tiers.edge >= tiers.own);
-            let held = parts.world.observe().terminals.iter().any(|one| one.held_layers > 0);
+            let held = observe(&mut parts).reports().iter().any(|one| one.held_layers > 0);
             assert_eq!(held, !tiers.average_own, "{name}, round {round}");
         }
     }
@@ -444,9 +433,8 @@ fn tiers_are_averaged_when_the_plan_says_so() {
 fn splitfed_v2_is_another_model_than_v1_on_the_same_schedule() {
     let run = |version: &str| {
         let mut parts = worlds::parts("splitfed", &[EASY[0], EASY[1], version]);
-        let rounds: Vec<_> = (0..3).map(|_| step(&mut parts)).collect();
-        let bytes: Vec<_> = rounds.iter().map(|(_, executed)| bytes(executed)).collect();
-        (bytes, parts.world.engine.virtual_mean())
+        let bytes: Vec<_> = until(&mut parts, 3).iter().map(bytes).collect();
+        (bytes, parts.cell.engine().virtual_mean())
     };
     let one = run("methods.baselines.splitfed.version=1");
     let two = run("methods.baselines.splitfed.version=2");
@@ -456,14 +444,16 @@ fn splitfed_v2_is_another_model_than_v1_on_the_same_schedule() {
 
 #[test]
 fn measuring_more_often_changes_nothing() {
-    for method in methods().iter().filter(|method| !["tilp", "oracle"].contains(&method.name)) {
+    for method in methods().iter().filter(|method| !["tilp", "oracle"].contains(&method.name())) {
         let trained = |measure: &str| {
-            let mut parts = worlds::parts(method.name, &[EASY[0], EASY[1], measure]);
-            let plans: Vec<ProjectedDecision> = (0..3).map(|_| step(&mut parts).0).collect();
-            (plans, parts.world.engine.virtual_mean())
+            let mut parts = worlds::parts(method.name(), &[EASY[0], EASY[1], measure]);
+            let rounds = until(&mut parts, 3);
+            let plans: Vec<ProjectedDecision> =
+                rounds.into_iter().map(|round| round.order.plan).collect();
+            (plans, parts.cell.engine().virtual_mean())
         };
         let (often, never) =
             (trained("evaluation.measure_every=1"), trained("evaluation.measure_every=1000"));
-        assert!(often == never, "{}", method.name);
+        assert!(often == never, "{}", method.name());
     }
 }

@@ -4,22 +4,26 @@
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
+//! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `examples`: the examples run and do what they say.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `replay`: a run shown again to a twin.
+//! - `rounds`: rounds of a simulated cell with their records, for the other tests.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod baselines;
 mod examples;
 #[cfg(feature = "mujoco")]
 mod libero;
+mod members;
 mod methods;
 mod oracle;
 mod plans;
 mod replay;
+mod rounds;
 mod runs;
 mod scenarios;
 mod tidy;

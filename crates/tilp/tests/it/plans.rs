@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tilp::allocate::{Plan, Reason};
 use tilp::experiment::{MOST_BYTES, PlanReport, PlanSpec, read_observation, write_observation};
-use tilp::round::{Observation, World};
+use tilp::round::Observation;
 use tilp::scenario::planner;
 use tilp::tasks::tabletop::SUITE;
 use tilp::units::{Bytes, Gain};
 
+use crate::rounds::{observe, step};
 use crate::worlds;
 
 fn spec(overrides: &[&str]) -> PlanSpec {
@@ -19,7 +20,7 @@ fn spec(overrides: &[&str]) -> PlanSpec {
 }
 
 fn first_observation() -> Observation {
-    worlds::parts("tilp", &[]).world.observe()
+    observe(&mut worlds::parts("tilp", &[]))
 }
 
 fn explained(overrides: &[&str], seen: &Observation) -> Plan {
@@ -35,24 +36,23 @@ fn planned(overrides: &[&str], seen: &Observation) -> PlanReport {
 fn an_observation_comes_back_from_json_as_it_was() {
     let mut parts = worlds::parts("tilp", &["evaluation.calibrate_every=2"]);
     for _ in 0..3 {
-        let seen = parts.world.observe();
+        let seen = observe(&mut parts);
         let text = write_observation(&seen, &SUITE);
         let mut back = read_observation(text.as_bytes(), &spec(&[]).expected().unwrap()).unwrap();
         for (view, old) in back.terminals.iter_mut().zip(&seen.terminals) {
-            assert!((view.report.gain.0 / old.gain.0 - 1.0).abs() < 1e-12, "{view:?}");
-            view.report.gain = old.gain;
+            assert!((view.report.gain.0 / old.report.gain.0 - 1.0).abs() < 1e-12, "{view:?}");
+            view.report.gain = old.report.gain;
         }
         assert_eq!(back, seen);
-        let plan = parts.limits.project(parts.allocator.decide(&seen));
-        parts.world.execute(&plan);
+        step(&mut parts);
     }
 }
 
 #[test]
 fn a_plan_decides_as_the_first_round_of_a_run_does() {
     let mut parts = worlds::parts("tilp", &[]);
-    let seen = parts.world.observe();
-    let executed = parts.limits.project(parts.allocator.decide(&seen));
+    let seen = observe(&mut parts);
+    let executed = parts.station.decide(&seen).unwrap().plan;
     let report = planned(&[], &seen);
     for (row, one) in report.terminals.iter().zip(&executed.decision().terminals) {
         assert_eq!((row.scheduled, row.cut), (one.scheduled, one.cut), "{row:?}");

@@ -1,17 +1,17 @@
 //! A run shown again: the same observations and outcomes, the same twin.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tilp::experiment::replay::{Replay, TwinReport, figures, forecasts, report};
-use tilp::record::{Files, History, RunFolder};
-use tilp::round::{Allocator, World};
-use tilp::run::{Recorder, RoundRecord, run};
-use tilp::scenario::{Parts, assemble_twin, method};
+use tilp::record::event::Header;
+use tilp::record::{Event, Files, Identity, RunFolder, Stream};
+use tilp::run::RoundRecord;
+use tilp::scenario::{assemble_twin, method};
 use tilp::snapshot::{Persist, Snapshot};
 use tilp::twin::Twin;
 
+use crate::rounds::{self, books, go_on};
 use crate::worlds;
 
 /// Success is measured often, copies are aggregated, and somebody is late.
@@ -22,34 +22,28 @@ const OVERRIDES: [&str; 4] = [
     "limits.deadline_s=1.5",
 ];
 
-/// Keeps every round and the state of the method after the last.
-#[derive(Default)]
+/// Every round, the stream, and the state of the method after the last round.
 struct Keep {
     rounds: Vec<RoundRecord>,
-    history: History,
+    stream: Stream,
     method: Snapshot,
 }
 
-impl Recorder for Keep {
-    fn record(
-        &mut self,
-        round: RoundRecord,
-        _: &dyn World,
-        allocator: &dyn Allocator,
-    ) -> ControlFlow<()> {
-        self.history.push(&round);
-        self.rounds.push(round);
-        self.method = Snapshot::default();
-        allocator.save(&mut self.method);
-        ControlFlow::Continue(())
-    }
-}
-
 fn lived(name: &str, overrides: &[&str]) -> Keep {
-    let Parts { mut world, mut allocator, limits, .. } = worlds::parts(name, overrides);
-    let mut keep = Keep::default();
-    run(&mut world, &mut *allocator, &limits, 24, &mut keep);
-    keep
+    let mut keep = rounds::Keep::default();
+    let mut parts = worlds::parts(name, overrides);
+    go_on(&mut parts, 24, &mut keep);
+    let tasks = parts.laboratory.examiner().tasks().iter().map(|&task| task.to_owned());
+    let scenario = worlds::tiny(overrides).hash();
+    let identity = Identity { method: name.to_owned(), seed: 0, replicate: 0, scenario };
+    let mut stream = Stream::default();
+    let header = Event::Header(Header::new(&identity, &tasks.collect::<Vec<_>>()));
+    for event in std::iter::once(&header).chain(&keep.events) {
+        stream.push(event).unwrap();
+    }
+    let mut method = Snapshot::default();
+    parts.station.method().save(&mut method);
+    Keep { rounds: keep.rounds, stream, method }
 }
 
 /// A folder that is gone at the end of its test.
@@ -68,13 +62,22 @@ fn recorded(place: &str, name: &str, overrides: &[&str]) -> (Keep, Replay) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let scratch = Scratch(path.join(format!("replay-{place}-{}", std::process::id())));
     let _ = std::fs::remove_dir_all(&scratch.0);
-    let files = Files::new()
+    let files = (keep.stream.files())
         .manifest(&json!({"method": name, "seed": 0}))
-        .scenario(&worlds::tiny(&all).to_toml())
-        .history(&keep.history)
-        .unwrap();
+        .scenario(&worlds::tiny(&all).to_toml());
     RunFolder::create(&scratch.0).unwrap().write(&files).unwrap();
     let replay = Replay::open(&RunFolder::open(&scratch.0).unwrap()).unwrap();
+    // The rows alone say the same: folders of version 1 have no events.
+    let rows = Files::new().tables(&keep.stream.history).unwrap();
+    RunFolder::open(&scratch.0).unwrap().write(&rows).unwrap();
+    std::fs::remove_file(scratch.0.join("events.jsonl")).unwrap();
+    let from_rows = Replay::open(&RunFolder::open(&scratch.0).unwrap()).unwrap();
+    assert!(
+        from_rows
+            .rounds()
+            .zip(replay.rounds())
+            .all(|(a, b)| { (a.seen, a.plan, a.outcome) == (b.seen, b.plan, b.outcome) })
+    );
     (keep, replay)
 }
 
@@ -89,10 +92,10 @@ fn assert_same(keep: &Keep, replay: &Replay) -> (usize, usize) {
     assert_eq!(replay.rounds().count(), keep.rounds.len());
     for (found, lived) in replay.rounds().zip(&keep.rounds) {
         assert_eq!(found.seen, lived.seen);
-        assert_eq!(found.plan, lived.plan);
-        assert_eq!(found.outcome, lived.done.outcome);
-        n_late += lived.done.outcome.terminals.iter().filter(|one| one.late).count();
-        n_measured += usize::from(lived.done.outcome.success.is_some());
+        assert_eq!(found.plan, lived.order.plan);
+        assert_eq!(found.outcome, lived.outcome);
+        n_late += lived.outcome.terminals.iter().filter(|one| one.late).count();
+        n_measured += usize::from(lived.outcome.success.is_some());
     }
     (n_late, n_measured)
 }
@@ -110,12 +113,12 @@ fn a_replay_shows_exactly_what_the_base_station_saw_decided_and_measured() {
 #[test]
 fn a_method_that_trains_in_a_way_unknown_to_the_twin_is_refused_by_name() {
     for name in ["fedavg", "splitnn", "adaptsfl+guard", "ga-sfl", "hsfl"] {
-        let found = assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0);
+        let found = assemble_twin(&worlds::tiny(&[]), &method(name).unwrap(), 0);
         let said = found.expect_err(name).to_string();
         assert!(said.contains(&format!("method = {name}, expected one whose")), "{said}");
     }
     for name in ["splitfed+guard", "asfl+q0.75", "fedsl", "tilp"] {
-        assert!(assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0).is_ok(), "{name}");
+        assert!(assemble_twin(&worlds::tiny(&[]), &method(name).unwrap(), 0).is_ok(), "{name}");
     }
 }
 
@@ -138,8 +141,8 @@ fn a_replay_over_a_recorded_channel_is_exact_too() {
 #[test]
 fn a_twin_that_is_shown_the_run_again_is_the_twin_that_lived_through_it() {
     let (keep, replay) = recorded("twin", "tilp", &["methods.tilp.samples=32"]);
-    let parts =
-        assemble_twin(&replay.scenario, method("tilp").unwrap(), replay.seed).expect("it is sound");
+    let parts = assemble_twin(&replay.scenario, &method("tilp").unwrap(), replay.seed)
+        .expect("it is sound");
     let mut lived = Twin::new(parts.nominal, parts.options);
     lived.restore(&keep.method).unwrap();
     let again = forecasts(&replay).twin;
@@ -216,8 +219,7 @@ fn the_loss_decrease_is_scored_in_total_and_per_task_in_the_rounds_that_were_loo
     let all = forecasts(&replay);
     let rounds: Vec<u64> = all.decrease.iter().map(|one| one.round).collect();
     assert_eq!(rounds, [7, 14, 21]);
-    let looked: Vec<_> =
-        keep.rounds.iter().filter_map(|one| one.done.ledger.losses.as_ref()).collect();
+    let looked: Vec<_> = keep.rounds.iter().filter_map(|one| books(one).losses.as_ref()).collect();
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
     for (sample, changes) in all.decrease.iter().zip(looked) {
         let before: Vec<f64> = changes.iter().map(|one| one.before).collect();

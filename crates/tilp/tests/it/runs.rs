@@ -7,14 +7,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use tilp::round::{Allocator, World};
-use tilp::run::{Recorder, RoundRecord, Stop, run};
+use tilp::record::{Event, EventId};
+use tilp::run::{Observer, RoundRecord, Stop, run};
 use tilp::scenario::{Parts, methods};
 use tilp::snapshot::{Persist, Snapshot};
 
+use crate::rounds::{Keep, books, go_on, until};
 use crate::worlds;
 
 /// What is about to be tuned elsewhere is pinned here.
@@ -27,61 +27,39 @@ pub const PINNED: [&str; 4] = [
 ];
 const ROUNDS: u64 = 12;
 
-/// Keeps every round; stops after the given one.
-#[derive(Default)]
-struct Keep {
-    rounds: Vec<RoundRecord>,
-    stop_after: Option<u64>,
-}
-
-impl Recorder for Keep {
-    fn record(&mut self, round: RoundRecord, _: &dyn World, _: &dyn Allocator) -> ControlFlow<()> {
-        let stop = Some(round.seen.round) == self.stop_after;
-        self.rounds.push(round);
-        if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-fn go(parts: &mut Parts, keep: &mut Keep) -> Stop {
-    let Parts { world, allocator, limits, .. } = parts;
-    run(world, &mut **allocator, limits, ROUNDS, keep)
-}
-
 fn whole(method: &str) -> Vec<RoundRecord> {
-    let mut keep = Keep::default();
-    assert_eq!(go(&mut worlds::parts(method, &PINNED), &mut keep), Stop::Finished);
-    keep.rounds
+    until(&mut worlds::parts(method, &PINNED), ROUNDS)
 }
 
 /// The terminals of a round as letters; capitals were late.
 fn who(round: &RoundRecord) -> String {
-    let mark = |n: usize| if round.done.outcome.terminals[n].late { "ABCDEF" } else { "abcdef" };
-    round.plan.decision().scheduled().map(|n| &mark(n)[n..=n]).collect()
+    let mark = |n: usize| if round.outcome.terminals[n].late { "ABCDEF" } else { "abcdef" };
+    round.order.plan.decision().scheduled().map(|n| &mark(n)[n..=n]).collect()
 }
 
 /// The golden lines of a method.
 fn golden(method: &str) -> String {
     let rounds = whole(method);
     let bytes = |of: fn(&tilp::round::TerminalLedger) -> u64| {
-        rounds.iter().flat_map(|round| &round.done.ledger.terminals).map(of).sum::<u64>()
+        rounds.iter().flat_map(|round| &books(round).terminals).map(of).sum::<u64>()
     };
     let total = |of: fn(&RoundRecord) -> f64| rounds.iter().map(of).sum::<f64>();
     let energy = |round: &RoundRecord| {
-        let spent = round.done.ledger.terminals.iter();
+        let spent = books(round).terminals.iter();
         spent.map(|one| one.energy_compute.0 + one.energy_radio.0).sum()
     };
     let mut text = String::new();
     let who: Vec<String> = rounds.iter().map(who).collect();
-    let losses = rounds.iter().filter_map(|round| round.done.outcome.loss);
+    let losses = rounds.iter().filter_map(|round| round.outcome.loss);
     let losses: Vec<String> = losses.map(|loss| format!("{loss:.6}")).collect();
     let _ = writeln!(text, "{method} scheduled {}", who.join(" "));
     let _ = writeln!(text, "{method} bytes_up {}", bytes(|one| one.bytes_up.0));
     let _ = writeln!(text, "{method} bytes_down {}", bytes(|one| one.bytes_down.0));
     let _ = writeln!(text, "{method} bytes_sync {}", bytes(|one| one.bytes_sync.0));
-    let _ = writeln!(text, "{method} latency_s {:.6}", total(|round| round.done.ledger.latency.0));
-    let _ = writeln!(text, "{method} clock_s {:.6}", total(|round| round.done.ledger.duration.0));
+    let _ = writeln!(text, "{method} latency_s {:.6}", total(|round| books(round).latency.0));
+    let _ = writeln!(text, "{method} clock_s {:.6}", total(|round| books(round).duration.0));
     let _ = writeln!(text, "{method} energy_j {:.6}", total(energy));
-    let relative = total(|round| round.done.ledger.violation.relative);
+    let relative = total(|round| books(round).violation.relative);
     let _ = writeln!(text, "{method} violation {relative:.6}");
     let _ = writeln!(text, "{method} loss {}", losses.join(" "));
     text
@@ -107,8 +85,8 @@ fn every_method_decides_and_costs_what_it_did_before() {
     // and the oracle, which is TiLP told more, repeat themselves on one machine is tested below and
     // with the program.
     let searches = ["tilp", "oracle"];
-    let repeatable = methods().iter().filter(|method| !searches.contains(&method.name));
-    let found: String = repeatable.map(|method| golden(method.name)).collect();
+    let repeatable = methods().iter().filter(|method| !searches.contains(&method.name()));
+    let found: String = repeatable.map(|method| golden(method.name())).collect();
     assert_golden("runs.txt", &found);
 }
 
@@ -128,28 +106,58 @@ pub fn assert_golden(name: &str, found: &str) {
 
 #[test]
 fn the_loop_stops_when_asked_after_the_round_in_progress() {
+    /// Asks to stop once a round is complete.
+    #[derive(Default)]
+    struct StopAfter {
+        last: u64,
+        events: Vec<Event>,
+        completed: Vec<u64>,
+    }
+    impl Observer for StopAfter {
+        fn event(&mut self, event: &Event) {
+            self.events.push(event.clone());
+        }
+        fn completed(&mut self, round: u64) {
+            self.completed.push(round);
+        }
+        fn asked_to_stop(&self) -> bool {
+            self.completed.last() == Some(&self.last)
+        }
+    }
+    let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } =
+        worlds::parts("greedy", &PINNED);
+    let mut watch = StopAfter { last: 3, ..StopAfter::default() };
+    let stop = run(&mut cell, &mut station, &mut evaluator, &mut laboratory, ROUNDS, &mut watch);
+    assert_eq!(stop, Ok(Stop::Asked));
+    assert_eq!(watch.completed, [1, 2, 3]);
+    // The events that were given are those of the rounds, each once and in order.
     let mut keep = Keep { stop_after: Some(3), ..Keep::default() };
-    assert_eq!(go(&mut worlds::parts("greedy", &PINNED), &mut keep), Stop::Asked);
-    assert_eq!(keep.rounds.len(), 3);
+    assert_eq!(go_on(&mut worlds::parts("greedy", &PINNED), ROUNDS, &mut keep), Stop::Asked);
+    assert!(watch.events == keep.events);
+    let ids: Vec<EventId> = keep.events.iter().map(Event::id).collect();
+    assert!(ids.windows(2).all(|pair| pair[1].follows(pair[0])), "{ids:?}");
+    watch.last = 5;
+    let stop = run(&mut cell, &mut station, &mut evaluator, &mut laboratory, 4, &mut watch);
+    assert_eq!(stop, Ok(Stop::Finished));
 }
 
 #[test]
 fn every_method_goes_on_from_a_snapshot_as_if_nothing_had_happened() {
     for method in methods() {
-        let whole = whole(method.name);
+        let whole = whole(method.name());
         for stop in [1, 6] {
-            let mut first = worlds::parts(method.name, &PINNED);
+            let mut first = worlds::parts(method.name(), &PINNED);
             let mut keep = Keep { stop_after: Some(stop), ..Keep::default() };
-            go(&mut first, &mut keep);
+            go_on(&mut first, ROUNDS, &mut keep);
             let mut snapshot = Snapshot::default();
-            first.world.save(&mut snapshot);
-            first.allocator.save(&mut snapshot);
-            let mut second = worlds::parts(method.name, &PINNED);
-            second.world.restore(&snapshot).unwrap();
-            second.allocator.restore(&snapshot).unwrap();
+            first.cell.save(&mut snapshot);
+            first.station.save(&mut snapshot);
+            let mut second = worlds::parts(method.name(), &PINNED);
+            second.cell.restore(&snapshot).unwrap();
+            second.station.restore(&snapshot).unwrap();
             keep.stop_after = None;
-            go(&mut second, &mut keep);
-            assert!(keep.rounds == whole, "{} after round {stop}", method.name);
+            go_on(&mut second, ROUNDS, &mut keep);
+            assert!(keep.rounds == whole, "{} after round {stop}", method.name());
         }
     }
 }
@@ -159,9 +167,9 @@ fn actor_and_critic_have_their_say_once_they_are_warm() {
     // So that what a critic of a few rounds says outweighs the rewards of the horizon.
     const LOUD: &str = "methods.tilp.reward_unit=1";
     let decided = |more: &[&str]| {
-        let mut keep = Keep::default();
-        go(&mut worlds::parts("tilp", &[&PINNED[..], &[LOUD], more].concat()), &mut keep);
-        keep.rounds.iter().map(|one| one.plan.decision().clone()).collect::<Vec<_>>()
+        let mut parts = worlds::parts("tilp", &[&PINNED[..], &[LOUD], more].concat());
+        let rounds = until(&mut parts, ROUNDS);
+        rounds.iter().map(|one| one.order.plan.decision().clone()).collect::<Vec<_>>()
     };
     let both = decided(&[]);
     for part in ["methods.tilp.actor=false", "methods.tilp.critic=false"] {

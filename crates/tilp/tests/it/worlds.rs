@@ -1,17 +1,20 @@
-//! The physical world: rules of a round, clock, billing, what is observed.
+//! The simulated cell: rules of a round, clock, billing, what is observed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use tilp::rng::Seed;
 use tilp::round::{
-    Decision, Executed, ProjectedDecision, TerminalDecision, TerminalLedger, TerminalOutcome, World,
+    Decision, Limits, ProjectedDecision, TerminalDecision, TerminalLedger, TerminalOutcome,
 };
-use tilp::scenario::{Cache, Parts, Scenario, assemble, method, methods};
+use tilp::run::RoundRecord;
+use tilp::scenario::{Cache, Method, Parts, Scenario, assemble, method, methods};
 use tilp::split::model::Weights;
 use tilp::tasks::EpisodeSet;
 use tilp::tasks::tabletop::Family;
 use tilp::units::{Hertz, Seconds};
+
+use crate::rounds::{books, execute, observe, order, step, until};
 
 /// The tests' own folder of demonstrations.
 pub fn cache() -> Cache {
@@ -32,41 +35,49 @@ pub fn tiny(overrides: &[&str]) -> Scenario {
 
 /// A method on `tiny` with these values, seed 0.
 pub fn parts(name: &str, overrides: &[&str]) -> Parts {
-    let method = method(name).expect("the method exists");
+    parts_of(method(name).expect("the method exists"), overrides)
+}
+
+/// The same for a method of the test's own.
+pub fn parts_of(method: Method, overrides: &[&str]) -> Parts {
     assemble(&tiny(overrides), method, 0, Some(&cache()), &|_, _| {}).expect("a sound scenario")
 }
 
-/// One round as the loop does it, without learning of the method.
-fn step(parts: &mut Parts) -> (ProjectedDecision, Executed) {
-    let wanted = parts.allocator.decide(&parts.world.observe());
-    let plan = parts.limits.project(wanted);
-    let executed = parts.world.execute(&plan);
-    (plan, executed)
+/// The limits of the problem.
+fn limits(parts: &Parts) -> &Limits {
+    &parts.cell.radio().cost.limits
 }
 
 /// A tenth of the band at full power, the shallowest cut, uncompressed.
 fn share(parts: &Parts) -> TerminalDecision {
+    let limits = limits(parts);
     TerminalDecision {
         scheduled: true,
-        bandwidth: parts.limits.bandwidth / 10.0,
-        power: parts.limits.power,
-        cut: parts.limits.cuts[0],
+        bandwidth: limits.bandwidth / 10.0,
+        power: limits.power,
+        cut: limits.cuts[0],
         compression: 0.0,
     }
 }
 
 /// A plan for these terminals; nobody else is scheduled.
 fn plan(parts: &Parts, terminals: &[(usize, TerminalDecision)]) -> ProjectedDecision {
-    let mut decision = Decision::idle(parts.world.radio.n_terminals(), parts.limits.cuts[0]);
+    let mut decision = Decision::idle(parts.cell.present().len(), limits(parts).cuts[0]);
     for (n, one) in terminals {
         decision.terminals[*n] = *one;
     }
-    parts.limits.project(decision)
+    limits(parts).project(decision)
+}
+
+/// The next round with nobody scheduled but these terminals.
+fn execute_only(parts: &mut Parts, terminals: &[(usize, TerminalDecision)]) -> RoundRecord {
+    let plan = plan(parts, terminals);
+    execute(parts, &plan)
 }
 
 /// The two terminals with the best channels.
-fn best_two(parts: &Parts) -> (usize, usize) {
-    let seen = parts.world.observe();
+fn best_two(parts: &mut Parts) -> (usize, usize) {
+    let seen = observe(parts);
     let channel =
         |n: &usize| seen.terminals[*n].report.gain.0 * seen.terminals[*n].report.fading_power;
     let mut order: Vec<usize> = (0..seen.terminals.len()).collect();
@@ -76,7 +87,7 @@ fn best_two(parts: &Parts) -> (usize, usize) {
 
 /// Every weight there is: the server's, each terminal's, and the deployed mean.
 fn weights(parts: &Parts) -> Vec<Weights> {
-    let engine = &parts.world.engine;
+    let engine = parts.cell.engine();
     let of = |id| engine.inspect(id, |terminal| terminal.weights().clone());
     let own = engine.ids().into_iter().filter_map(of);
     let all = own.chain([engine.server().weights().clone(), engine.virtual_mean()]);
@@ -84,14 +95,19 @@ fn weights(parts: &Parts) -> Vec<Weights> {
 }
 
 /// A bandwidth with which a terminal needs longer than the deadline but is not given up.
-fn too_narrow(parts: &Parts, n: usize) -> TerminalDecision {
+fn too_narrow(parts: &mut Parts, n: usize) -> TerminalDecision {
     let mut one = share(parts);
-    let radio = &parts.world.radio;
-    let seen = parts.world.observe();
-    while radio.settle(&plan(parts, &[(n, one)]), &seen).delays[n] <= radio.cost.limits.deadline {
+    let reports = observe(parts).reports();
+    let (deadline, give_up) = (limits(parts).deadline, parts.cell.radio().give_up);
+    let mut delay = |one: TerminalDecision| {
+        let plan = plan(parts, &[(n, one)]);
+        let order = order(parts, &plan);
+        parts.cell.radio().timing(&order, &reports).delays[n]
+    };
+    while delay(one) <= deadline {
         one.bandwidth.0 *= 0.7;
     }
-    assert!(radio.settle(&plan(parts, &[(n, one)]), &seen).delays[n] < radio.give_up);
+    assert!(delay(one) < give_up);
     one
 }
 
@@ -99,10 +115,9 @@ fn too_narrow(parts: &Parts, n: usize) -> TerminalDecision {
 fn after_a_round(name: &str, n_scheduled: usize, server: &str) -> Vec<Weights> {
     // Long rounds, so that nobody who trains after another is late.
     let mut parts = parts(name, &[&format!("learning.server={server}"), "limits.deadline_s=50"]);
-    let (first, second) = best_two(&parts);
+    let (first, second) = best_two(&mut parts);
     let one = share(&parts);
-    let together = plan(&parts, &[(first, one), (second, one)][..n_scheduled]);
-    let executed = parts.world.execute(&together);
+    let executed = execute_only(&mut parts, &[(first, one), (second, one)][..n_scheduled]);
     let took_part = executed.outcome.terminals.iter().filter(|one| one.took_part).count();
     assert_eq!(took_part, n_scheduled);
     weights(&parts)
@@ -125,7 +140,7 @@ fn a_server_that_steps_after_every_terminal_is_another_only_where_several_train_
 #[test]
 fn kept_demonstrations_of_one_engine_are_not_taken_for_those_of_mujoco() {
     let data = |engine: &str| {
-        let of = |parts: Parts| parts.world.engine.data_sets().into_values().next();
+        let of = |parts: Parts| parts.cell.engine().data_sets().into_values().next();
         let engine = format!("tasks.engine={engine}");
         // Twice: made, then read.
         let [made, read] = [0, 1].map(|_| of(parts("random", &[&engine])));
@@ -140,10 +155,10 @@ fn no_round_outlasts_the_deadline_when_late_terminals_are_dropped() {
     let mut parts = parts("splitfed", &["limits.deadline_s=0.5"]);
     let (mut clock, mut n_late) = (0.0, 0);
     for _ in 0..8 {
-        let (_, executed) = step(&mut parts);
-        assert!(executed.ledger.duration.0 <= 0.5);
-        clock += executed.ledger.duration.0;
-        assert_eq!(parts.world.observe().clock, Seconds(clock));
+        let executed = step(&mut parts);
+        assert!(books(&executed).duration.0 <= 0.5);
+        clock += books(&executed).duration.0;
+        assert_eq!(observe(&mut parts).clock, Seconds(clock));
         n_late += executed.outcome.terminals.iter().filter(|one| one.late).count();
     }
     assert!(n_late > 0, "nobody was late, so nothing was tested");
@@ -153,42 +168,43 @@ fn no_round_outlasts_the_deadline_when_late_terminals_are_dropped() {
 fn a_late_terminal_spends_energy_and_violates_but_contributes_nothing() {
     let mut with = parts("random", &[]);
     let mut without = parts("random", &[]);
-    let (good, late) = best_two(&with);
-    let narrow = too_narrow(&with, late);
-    let both = with.world.execute(&plan(&with, &[(good, share(&with)), (late, narrow)]));
-    let alone = without.world.execute(&plan(&without, &[(good, share(&without))]));
+    let (good, late) = best_two(&mut with);
+    let narrow = too_narrow(&mut with, late);
+    let wide = share(&with);
+    let both = execute_only(&mut with, &[(good, wide), (late, narrow)]);
+    let alone = execute_only(&mut without, &[(good, wide)]);
     assert_eq!(weights(&with), weights(&without));
     assert_eq!(both.outcome.loss, alone.outcome.loss);
     let seen = &both.outcome.terminals[late];
     assert!(seen.late && !seen.took_part && seen.loss.is_none());
-    let spent = &both.ledger.terminals[late];
+    let spent = &books(&both).terminals[late];
     assert!(spent.energy_radio.0 > 0.0 && spent.energy_compute.0 > 0.0);
-    assert_eq!(both.ledger.duration, with.limits.deadline);
-    assert_eq!(both.ledger.latency, spent.delay);
-    assert_eq!(both.ledger.violation.deadline, spent.delay - with.limits.deadline);
-    assert_eq!(alone.ledger.violation.relative, 0.0);
+    assert_eq!(books(&both).duration, limits(&with).deadline);
+    assert_eq!(books(&both).latency, spent.delay);
+    assert_eq!(books(&both).violation.deadline, spent.delay - limits(&with).deadline);
+    assert_eq!(books(&alone).violation.relative, 0.0);
 }
 
 #[test]
 fn the_round_waits_for_a_late_terminal_if_the_scenario_says_so() {
     let mut parts = parts("random", &["limits.late=wait"]);
-    let (n, _) = best_two(&parts);
-    let narrow = too_narrow(&parts, n);
-    let executed = parts.world.execute(&plan(&parts, &[(n, narrow)]));
+    let (n, _) = best_two(&mut parts);
+    let narrow = too_narrow(&mut parts, n);
+    let executed = execute_only(&mut parts, &[(n, narrow)]);
     assert!(executed.outcome.terminals[n].took_part && !executed.outcome.terminals[n].late);
-    assert!(executed.ledger.duration > parts.limits.deadline);
-    assert_eq!(executed.ledger.duration, executed.ledger.terminals[n].delay);
-    assert!(executed.ledger.violation.deadline.0 > 0.0, "waiting does not undo the violation");
+    assert!(books(&executed).duration > limits(&parts).deadline);
+    assert_eq!(books(&executed).duration, books(&executed).terminals[n].delay);
+    assert!(books(&executed).violation.deadline.0 > 0.0, "waiting does not undo the violation");
 }
 
 #[test]
 fn nobody_waits_longer_than_the_time_to_give_up() {
     let mut parts = parts("random", &["limits.late=wait"]);
-    let (n, _) = best_two(&parts);
+    let (n, _) = best_two(&mut parts);
     let hopeless = TerminalDecision { bandwidth: Hertz(1.0), ..share(&parts) };
-    let executed = parts.world.execute(&plan(&parts, &[(n, hopeless)]));
-    assert_eq!(executed.ledger.duration, parts.world.radio.give_up);
-    assert_eq!(executed.ledger.latency, parts.world.radio.give_up);
+    let executed = execute_only(&mut parts, &[(n, hopeless)]);
+    assert_eq!(books(&executed).duration, parts.cell.radio().give_up);
+    assert_eq!(books(&executed).latency, parts.cell.radio().give_up);
     assert!(executed.outcome.terminals[n].late && executed.outcome.loss.is_none());
 }
 
@@ -196,26 +212,25 @@ fn nobody_waits_longer_than_the_time_to_give_up() {
 fn spectrum_beyond_the_band_is_counted_as_asked_and_executed_scaled_down() {
     let mut greedy = parts("random", &[]);
     let mut modest = parts("random", &[]);
-    let (a, b) = best_two(&greedy);
-    let band = greedy.limits.bandwidth;
+    let (a, b) = best_two(&mut greedy);
+    let band = limits(&greedy).bandwidth;
     let wide = |bandwidth| TerminalDecision { bandwidth, ..share(&modest) };
     let plans = [wide(band), wide(band / 2.0)].map(|one| plan(&modest, &[(a, one), (b, one)]));
-    let over = greedy.world.execute(&plans[0]);
-    let within = modest.world.execute(&plans[1]);
-    assert_eq!(over.ledger.violation.spectrum, band);
-    assert_eq!(over.ledger.violation.relative, 1.0);
-    assert_eq!(within.ledger.violation.relative, 0.0);
-    assert_eq!(over.ledger.terminals, within.ledger.terminals);
-    assert_eq!(over.ledger.terminals[a].bandwidth, band / 2.0);
+    let over = execute(&mut greedy, &plans[0]);
+    let within = execute(&mut modest, &plans[1]);
+    assert_eq!(books(&over).violation.spectrum, band);
+    assert_eq!(books(&over).violation.relative, 1.0);
+    assert_eq!(books(&within).violation.relative, 0.0);
+    assert_eq!(books(&over).terminals, books(&within).terminals);
+    assert_eq!(books(&over).terminals[a].bandwidth, band / 2.0);
 }
 
 /// Bytes of model exchange in six rounds with two aggregations.
 fn sync_bytes(sync: &str) -> u64 {
     let mut parts =
         parts("random", &[&format!("learning.sync={sync}"), "learning.aggregate_every=3"]);
-    let rounds = (0..6).map(|_| step(&mut parts).1);
-    let terminals = rounds.flat_map(|executed| executed.ledger.terminals);
-    terminals.map(|one| one.bytes_sync.0).sum()
+    let rounds = until(&mut parts, 6);
+    rounds.iter().flat_map(|round| &books(round).terminals).map(|one| one.bytes_sync.0).sum()
 }
 
 #[test]
@@ -228,12 +243,12 @@ fn model_exchange_is_billed_unless_it_is_free() {
 fn a_nominal_payload_is_the_share_of_the_activation_that_is_sent() {
     for (q, cut) in [(0.0, 2), (0.5, 4), (0.75, 6), (0.9, 2)] {
         let mut parts = parts("random", &["learning.payload=nominal"]);
-        let (n, _) = best_two(&parts);
+        let (n, _) = best_two(&mut parts);
         let one = TerminalDecision { cut, compression: q, ..share(&parts) };
-        let executed = parts.world.execute(&plan(&parts, &[(n, one)]));
-        let profile = &parts.world.radio.cost.profile;
+        let executed = execute_only(&mut parts, &[(n, one)]);
+        let profile = &parts.cell.radio().cost.profile;
         let nominal = (1.0 - q) * (4 * profile.activation(cut) * profile.batch) as f64;
-        let billed = &executed.ledger.terminals[n];
+        let billed = &books(&executed).terminals[n];
         assert_eq!(billed.bytes_up.0, nominal.round() as u64);
         assert_eq!(billed.bytes_down, billed.bytes_up);
     }
@@ -242,12 +257,12 @@ fn a_nominal_payload_is_the_share_of_the_activation_that_is_sent() {
 #[test]
 fn an_encoded_payload_is_what_the_engine_really_sends() {
     let mut parts = parts("random", &[]);
-    let (n, _) = best_two(&parts);
+    let (n, _) = best_two(&mut parts);
     let one = TerminalDecision { compression: 0.75, ..share(&parts) };
-    let executed = parts.world.execute(&plan(&parts, &[(n, one)]));
-    let billed = &executed.ledger.terminals[n];
+    let executed = execute_only(&mut parts, &[(n, one)]);
+    let billed = &books(&executed).terminals[n];
     // Activation and gradient at 8 bits, each with its scales, the activation with labels too.
-    let profile = &parts.world.radio.cost.profile;
+    let profile = &parts.cell.radio().cost.profile;
     let values = (profile.activation(one.cut) * profile.batch) as u64;
     assert!(billed.bytes_down.0 > values && billed.bytes_down.0 < values * 5 / 4);
     assert!(billed.bytes_up > billed.bytes_down);
@@ -256,11 +271,11 @@ fn an_encoded_payload_is_what_the_engine_really_sends() {
 #[test]
 fn without_measurement_noise_the_truth_is_observed_until_the_round_closes() {
     let mut parts = parts("splitfed", &["hardware.measurement_noise=0"]);
-    let deadline = parts.world.radio.cost.limits.deadline;
+    let deadline = parts.cell.radio().cost.limits.deadline;
     let mut cut = 0;
     for _ in 0..4 {
-        let (_, executed) = step(&mut parts);
-        for (seen, truth) in executed.outcome.terminals.iter().zip(&executed.ledger.terminals) {
+        let executed = step(&mut parts);
+        for (seen, truth) in executed.outcome.terminals.iter().zip(&books(&executed).terminals) {
             assert_eq!(seen.unfinished, truth.delay > deadline);
             assert_eq!(seen.delay, truth.delay.min(deadline));
             assert_eq!(seen.energy, truth.energy_compute + truth.energy_radio);
@@ -275,8 +290,8 @@ fn observed_delays_and_energies_carry_the_noise_of_the_scenario() {
     let mut parts = parts("splitfed", &[]);
     let mut logs = Vec::new();
     for _ in 0..40 {
-        let (_, executed) = step(&mut parts);
-        for (seen, truth) in executed.outcome.terminals.iter().zip(&executed.ledger.terminals) {
+        let executed = step(&mut parts);
+        for (seen, truth) in executed.outcome.terminals.iter().zip(&books(&executed).terminals) {
             let joules = truth.energy_compute + truth.energy_radio;
             if !seen.unfinished {
                 logs.push((seen.delay.0 / truth.delay.0).ln());
@@ -293,44 +308,48 @@ fn observed_delays_and_energies_carry_the_noise_of_the_scenario() {
 #[test]
 fn an_idle_terminal_costs_nothing() {
     let mut parts = parts("random", &[]);
-    let (busy, idle) = best_two(&parts);
-    let executed = parts.world.execute(&plan(&parts, &[(busy, share(&parts))]));
-    assert_eq!(executed.ledger.terminals[idle], TerminalLedger::default());
-    assert_eq!(executed.outcome.terminals[idle], TerminalOutcome::default());
+    let (busy, idle) = best_two(&mut parts);
+    let one = share(&parts);
+    let executed = execute_only(&mut parts, &[(busy, one)]);
+    assert_eq!(books(&executed).terminals[idle], TerminalLedger::default());
+    let id = parts.cell.present()[idle];
+    let nothing = TerminalOutcome { id, ..TerminalOutcome::default() };
+    assert_eq!(executed.outcome.terminals[idle], nothing);
 }
 
 #[test]
 fn a_terminal_whose_memory_does_not_suffice_contributes_nothing() {
     let mut with = parts("random", &[]);
     let mut without = parts("random", &[]);
-    let radio = &with.world.radio;
+    let radio = with.cell.radio();
     let need = radio.cost.profile.memory(6);
-    let short = (0..radio.n_terminals()).find(|&n| radio.memory[n] < need);
+    let short = (0..radio.memory.len()).find(|&n| radio.memory[n] < need);
     let short = short.expect("a quarter of the terminals is short of memory");
     let excess = need.0 - radio.memory[short].0;
-    let (first, second) = best_two(&with);
+    let (first, second) = best_two(&mut with);
     let good = if first == short { second } else { first };
-    let deep = TerminalDecision { cut: 6, ..share(&with) };
-    let both = with.world.execute(&plan(&with, &[(good, share(&with)), (short, deep)]));
-    without.world.execute(&plan(&without, &[(good, share(&without))]));
+    let shallow = share(&with);
+    let deep = TerminalDecision { cut: 6, ..shallow };
+    let both = execute_only(&mut with, &[(good, shallow), (short, deep)]);
+    execute_only(&mut without, &[(good, shallow)]);
     assert_eq!(weights(&with), weights(&without));
     assert!(both.outcome.terminals[short].late && !both.outcome.terminals[short].took_part);
-    assert_eq!(both.ledger.violation.memory.0, excess);
-    assert!(both.ledger.violation.relative > 0.0);
+    assert_eq!(books(&both).violation.memory.0, excess);
+    assert!(books(&both).violation.relative > 0.0);
 }
 
 #[test]
 fn copies_are_aggregated_every_f_rounds_and_only_then() {
     let mut parts = parts("random", &["learning.aggregate_every=3"]);
-    let front = |parts: &Parts| parts.world.engine.server().weights().layer(1).to_vec();
+    let front = |parts: &Parts| parts.cell.engine().server().weights().layer(1).to_vec();
     let mut before = front(&parts);
     for round in 1..=7 {
-        assert_eq!(parts.world.observe().aggregates, round % 3 == 0);
+        assert_eq!(observe(&mut parts).aggregates, round % 3 == 0);
         step(&mut parts);
         // Nobody is cut below layer 2, so the server's copy of layer 1 moves by aggregation only.
         let after = front(&parts);
         assert_eq!(after != before, round % 3 == 0, "round {round}");
-        let held = parts.world.observe().terminals.iter().any(|one| one.held_layers > 0);
+        let held = observe(&mut parts).terminals.iter().any(|one| one.report.held_layers > 0);
         assert_eq!(held, round % 3 != 0, "round {round}");
         before = after;
     }
@@ -340,7 +359,7 @@ fn copies_are_aggregated_every_f_rounds_and_only_then() {
 fn splitfed_aggregates_every_round_whatever_the_scenario_says() {
     let mut parts = parts("splitfed", &["learning.aggregate_every=5"]);
     for _ in 0..3 {
-        assert!(parts.world.observe().aggregates);
+        assert!(observe(&mut parts).aggregates);
         step(&mut parts);
     }
 }
@@ -348,22 +367,22 @@ fn splitfed_aggregates_every_round_whatever_the_scenario_says() {
 #[test]
 fn eq_method_state_carries_the_three_blocks() {
     let mut parts = parts("random", &["evaluation.calibrate_every=2"]);
-    let first = parts.world.observe();
+    let first = observe(&mut parts);
     assert_eq!((first.round, first.loss, &first.success), (1, None, &None));
     let blank = |one: &tilp::round::TerminalView| {
         (one.previous_bandwidth, one.gradient_norm, one.loss) == (Hertz(0.0), None, None)
     };
     assert!(first.terminals.iter().all(blank));
     step(&mut parts);
-    let (plan, executed) = step(&mut parts);
-    let seen = parts.world.observe();
-    let channel = &parts.world.radio.channel;
+    let executed = step(&mut parts);
+    let seen = observe(&mut parts);
+    let channel = &parts.cell.radio().channel;
     for (n, view) in seen.terminals.iter().enumerate() {
         // Network: gains, fading of the round to come, bandwidths of the last.
         assert_eq!(view.report.gain, channel.gains()[n]);
         assert_eq!(view.report.fading_power, channel.fading_power(n, 3));
-        assert!(view.report.fading_power != first.terminals[n].fading_power);
-        assert_eq!(view.previous_bandwidth, plan.decision().terminals[n].bandwidth);
+        assert!(view.report.fading_power != first.terminals[n].report.fading_power);
+        assert_eq!(view.previous_bandwidth, executed.order.plan.decision().terminals[n].bandwidth);
         // Training: gradient norms of those who trained.
         let outcome = &executed.outcome.terminals[n];
         if outcome.took_part {
@@ -378,6 +397,11 @@ fn eq_method_state_carries_the_three_blocks() {
     assert_eq!(success.len(), Family::ALL.len());
     assert_eq!(success.iter().map(|one| one.episodes).sum::<u64>(), 6);
     assert_eq!(Some(success), executed.outcome.success);
+    // And of every terminal.
+    for (view, measured) in seen.terminals.iter().zip(executed.calibration.unwrap()) {
+        let own = view.success.expect("every terminal was measured");
+        assert_eq!((own.round, own.count), (2, measured.count));
+    }
 }
 
 #[test]
@@ -386,10 +410,10 @@ fn measuring_success_more_often_changes_neither_weights_nor_decisions() {
     let mut often =
         parts("random", &["evaluation.measure_every=1", "evaluation.calibrate_every=1"]);
     for _ in 0..4 {
-        let ((plan, executed), (same, measured)) = (step(&mut rarely), step(&mut often));
-        assert_eq!(plan, same);
+        let (executed, measured) = (step(&mut rarely), step(&mut often));
+        assert_eq!(executed.order, measured.order);
         assert_eq!(executed.outcome.terminals, measured.outcome.terminals);
-        assert!(executed.ledger.report.is_none() && measured.ledger.report.is_some());
+        assert!(books(&executed).report.is_none() && books(&measured).report.is_some());
     }
     assert_eq!(weights(&rarely), weights(&often));
 }
@@ -400,20 +424,20 @@ fn every_method_meets_the_same_weather_and_the_same_cell() {
         let mut parts = parts(name, &[]);
         let mut rounds = Vec::new();
         for _ in 0..6 {
-            let seen = parts.world.observe();
-            let view = seen
-                .terminals
-                .iter()
+            let seen = observe(&mut parts);
+            let weather = seen
+                .reports()
+                .into_iter()
                 .map(|one| (one.gain.0, one.fading_power, one.n_samples, one.memory, one.task));
-            rounds.push(view.collect::<Vec<_>>());
+            rounds.push(weather.collect::<Vec<_>>());
             step(&mut parts);
         }
         rounds
     };
-    let first = weather(methods()[0].name);
+    let first = weather(methods()[0].name());
     assert!(first[0] != first[1], "the weather changes from round to round");
     for method in &methods()[1..] {
-        assert_eq!(weather(method.name), first, "{}", method.name);
+        assert_eq!(weather(method.name()), first, "{}", method.name());
     }
 }
 

@@ -88,6 +88,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n).map(|n| n % 4).collect(),
         n_tasks: 4,
@@ -142,6 +143,7 @@ impl Fake {
             gradient_norm: Some(1.0 + 0.2 * (n % 3) as f64),
             loss: None,
             rounds_since_scheduled: None,
+            success: None,
         };
         Observation {
             round: self.round,
@@ -236,6 +238,7 @@ impl Fake {
                 energy: Joules((spent.energy_compute + spent.energy_radio).0 * meter),
                 loss: None,
                 gradient_norm: None,
+                success: None,
             };
             if outcomes[n].took_part {
                 self.held[n] = self.held[n].max(t.cut);

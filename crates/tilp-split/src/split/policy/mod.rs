@@ -18,6 +18,7 @@ use std::ops::RangeInclusive;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::model::{CutProfile, SplitModel, Weights};
+use super::optimiser::Optimiser;
 use crate::nn::loss::weighted_squared_error;
 use crate::rng::Seed;
 use infer::Pool;
@@ -168,7 +169,7 @@ impl SplitModel for Policy {
         weighted_squared_error(&self.architecture.loss_weights, outputs, targets, gradient)
     }
 
-    fn profile(&self, cut: usize, samples: usize, momentum: bool) -> CutProfile {
-        profile::profile(self, cut, samples, momentum)
+    fn profile(&self, cut: usize, samples: usize, optimiser: Optimiser) -> CutProfile {
+        profile::profile(self, cut, samples, optimiser)
     }
 }

@@ -11,7 +11,7 @@ fn saved(engine: &Engine<Policy>) -> Snapshot {
 }
 
 fn start() -> Engine<Policy> {
-    engine(thin_policy(), Settings { momentum: 0.9, ..settings() }, &[20, 30, 9])
+    engine(thin_policy(), Settings { optimiser: momentum(0.9), ..settings() }, &[20, 30, 9])
 }
 
 #[test]
@@ -190,4 +190,20 @@ fn any_array_of_a_snapshot_with_other_numbers_is_refused_or_can_be_trained() {
             }
         }
     }
+}
+
+#[test]
+fn another_seed_of_minibatches_changes_the_minibatches_and_nothing_else() {
+    let other = Settings { minibatches: Seed::new(77), ..settings() };
+    let losses = |settings: Settings, samples: &[usize]| {
+        let mut engine = engine(thin_policy(), settings, samples);
+        let participants = all_at(&engine, 3, 0.75);
+        engine.round(1, &participants).unwrap().iter().map(|one| one.loss).collect::<Vec<f64>>()
+    };
+    // More samples than a minibatch holds: another choice.
+    assert_ne!(losses(settings(), &[40, 40]), losses(other, &[40, 40]));
+    // A single sample leaves no choice; compression draws from the other seed as before.
+    assert_eq!(losses(settings(), &[1, 1]), losses(other, &[1, 1]));
+    let compressed = Settings { seed: Seed::new(77), ..settings() };
+    assert_ne!(losses(settings(), &[1, 1]), losses(compressed, &[1, 1]));
 }

@@ -5,6 +5,7 @@ mod equivalence;
 mod links;
 mod membership;
 mod naive;
+mod optimisers;
 mod reference;
 mod rules;
 mod sizes;
@@ -19,6 +20,7 @@ use super::engine::{Engine, Participant, Settings, locked};
 use super::link::TerminalLink;
 use super::message::Context;
 use super::model::{SplitModel, Weights};
+use super::optimiser::{AdamW, Optimiser, StateAtAggregation};
 use super::policy::{Architecture, Policy};
 use super::rule::Local;
 use crate::nn::check::values;
@@ -38,13 +40,24 @@ fn thin_policy() -> Policy {
     Policy::new(architecture).unwrap()
 }
 
+fn momentum(momentum: f32) -> Optimiser {
+    Optimiser::Sgd { momentum }
+}
+
+fn adamw() -> Optimiser {
+    Optimiser::AdamW(AdamW { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weight_decay: 0.05 })
+}
+
 fn settings() -> Settings {
     Settings {
         seed: Seed::new(5),
+        minibatches: Seed::new(5),
         samples: 16,
         server_rate: 0.05,
         client_rate: 0.05,
-        momentum: 0.0,
+        optimiser: momentum(0.0),
+        clip: 0.0,
+        state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
     }
 }
@@ -100,7 +113,8 @@ fn order(settings: &Settings, round: u64, terminal: u32, cut: u16, q: f64) -> Tr
         context: Context { round, terminal: TerminalId(terminal), cut },
         q,
         rate: settings.client_rate,
-        optimiser: settings.optimiser(),
+        optimiser: settings.optimiser,
+        clip: settings.clip,
         samples: settings.samples as u32,
         compressor: settings.compressor,
         local: Local::Steps(1),

@@ -9,7 +9,9 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Hardware;
-use crate::round::{Observation, SuccessCount, TerminalId, TerminalReport, TerminalView};
+use crate::round::{
+    MeasuredSuccess, Observation, SuccessCount, TerminalId, TerminalReport, TerminalView,
+};
 use crate::tasks::Suite;
 use crate::units::{Bytes, Gain, Hertz, Seconds, from_db, to_db};
 
@@ -92,6 +94,18 @@ struct Terminal {
     task: String,
     held_layers: usize,
     owed_layers: usize,
+    /// Not in observations of the first version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    success: Option<Measured>,
+}
+
+/// Success of one terminal at the last calibration.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measured {
+    round: u64,
+    successes: u64,
+    episodes: u64,
 }
 
 /// An observation as JSON. Reading it gives the same one, but for the last bits of the gains,
@@ -127,6 +141,11 @@ fn write_terminal(view: &TerminalView, suite: &Suite) -> Terminal {
         task: suite.task_name(view.report.task).to_owned(),
         held_layers: view.report.held_layers,
         owed_layers: view.report.owed_layers,
+        success: view.success.map(|MeasuredSuccess { round, count }| Measured {
+            round,
+            successes: count.successes,
+            episodes: count.episodes,
+        }),
     }
 }
 
@@ -224,7 +243,7 @@ fn check(written: Written, expected: &Expected) -> Result<Observation, Observati
         let law = format!("{aggregates} in round {round} with learning.aggregate_every = {every}");
         return checker.fail("aggregates", written.aggregates, law);
     }
-    let view = |(n, terminal)| terminal_view(n, terminal, expected);
+    let view = |(n, terminal)| terminal_view(n, terminal, round, expected);
     Ok(Observation {
         round,
         clock: Seconds(checker.within("clock_s", written.clock_s, [0.0, 1e12])?),
@@ -250,16 +269,41 @@ fn success(
                 format!("names among {}", suite.tasks.join(", ")),
             );
         };
-        Checker.within(format!("{field}.episodes"), episodes, [0, 1_000_000_000])?;
-        Checker.within(format!("{field}.successes"), successes, [0, episodes])?;
-        all[task] = SuccessCount { successes, episodes };
+        all[task] = success_count(&field, successes, episodes)?;
     }
     Ok(all)
+}
+
+fn success_count(
+    field: &str,
+    successes: u64,
+    episodes: u64,
+) -> Result<SuccessCount, ObservationError> {
+    Checker.within(format!("{field}.episodes"), episodes, [0, 1_000_000_000])?;
+    Checker.within(format!("{field}.successes"), successes, [0, episodes])?;
+    Ok(SuccessCount { successes, episodes })
+}
+
+/// A terminal's own success. It was measured before the round that is planned.
+fn own_success(
+    n: usize,
+    written: Option<Measured>,
+    round: u64,
+) -> Result<Option<MeasuredSuccess>, ObservationError> {
+    let Some(Measured { round: measured, successes, episodes }) = written else { return Ok(None) };
+    let field = format!("terminals[{n}].success");
+    if measured == 0 || measured >= round {
+        let expected = format!("a round from 1 on, before round {round}");
+        return Checker.fail(format!("{field}.round"), measured, expected);
+    }
+    let count = success_count(&field, successes, episodes)?;
+    Ok(Some(MeasuredSuccess { round: measured, count }))
 }
 
 fn terminal_view(
     n: usize,
     written: Terminal,
+    round: u64,
     expected: &Expected,
 ) -> Result<TerminalView, ObservationError> {
     let checker = Checker;
@@ -287,6 +331,7 @@ fn terminal_view(
         gradient_norm: checker.maybe(at("gradient_norm"), written.gradient_norm, [0.0, 1e12])?,
         loss: checker.maybe(at("loss"), written.loss, LOSS)?,
         rounds_since_scheduled: written.rounds_since_scheduled,
+        success: own_success(n, written.success, round)?,
     })
 }
 

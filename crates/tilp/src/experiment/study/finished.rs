@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{Job, METRICS, Subject};
 use crate::record::{RecordError, RoundRow, RunFolder, Summary};
+use crate::scenario::Seeds;
 
 /// The file of a study with a line for each finished run.
 pub(super) const FINISHED: &str = "runs.jsonl";
@@ -52,9 +53,15 @@ struct Line {
     point: String,
     method: String,
     seed: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    replicate: u64,
     scenario_hash: String,
     #[serde(flatten)]
     finished: Finished,
+}
+
+fn is_zero(replicate: &u64) -> bool {
+    *replicate == 0
 }
 
 impl Finished {
@@ -96,7 +103,8 @@ impl Finished {
         let line = Line {
             point: job.subject.point.clone(),
             method: job.subject.method.clone(),
-            seed: job.seed,
+            seed: job.seed.seed,
+            replicate: job.seed.replicate,
             scenario_hash: job.scenario.hash(),
             finished: self.clone(),
         };
@@ -155,7 +163,8 @@ pub(super) fn kept(study: &Path, jobs: &[Job]) -> Result<Vec<Option<Finished>>, 
 
 fn keep(line: &str, jobs: &[Job], kept: &mut [Option<Finished>]) -> Result<(), String> {
     let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let Line { point, method, seed, scenario_hash, finished } = line;
+    let Line { point, method, seed, replicate, scenario_hash, finished } = line;
+    let seed = Seeds { seed, replicate };
     let run = format!("{point}, {method}, seed {seed}");
     let subject = Subject { point, method };
     let at = jobs.iter().position(|job| job.subject == subject && job.seed == seed);

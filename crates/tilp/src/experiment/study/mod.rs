@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::record::n_far;
-use crate::scenario::{Method, Scenario, ScenarioError, method};
+use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
 pub use execute::{Executor, Observers, Tally};
 pub use finished::{Finished, Sample};
@@ -40,6 +40,17 @@ pub struct Plan {
     pub reference: Subject,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// Runs of every method and seed that differ in the order of minibatches only.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicates: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(replicates: &u64) -> bool {
+    *replicates == 1
 }
 
 /// One point of a study.
@@ -71,8 +82,8 @@ pub struct Job {
     pub scenario: Scenario,
     /// The method.
     pub method: Method,
-    /// The seed.
-    pub seed: u64,
+    /// The seed and its replicate.
+    pub seed: Seeds,
 }
 
 /// A share of a study: every `count`-th job from `index` on.
@@ -102,7 +113,8 @@ impl Job {
     /// Its folder below that of the study.
     pub fn folder(&self) -> PathBuf {
         let point = check::folder_name(&self.subject.point);
-        PathBuf::from("runs").join(point).join(format!("{}-{}", self.subject.method, self.seed))
+        let name = format!("{}-{}", self.subject.method, self.seed.folder());
+        PathBuf::from("runs").join(point).join(name)
     }
 
     /// How many final episodes it has.
@@ -115,25 +127,31 @@ impl Job {
 impl Plan {
     /// All runs on variants of the scenario, seeds outermost: a study that was cut short has whole
     /// seeds, not whole methods.
-    pub fn jobs(&self, scenario: &Scenario) -> Result<Vec<Job>, ScenarioError> {
+    pub fn jobs(
+        &self,
+        scenario: &Scenario,
+        registry: &Registry,
+    ) -> Result<Vec<Job>, ScenarioError> {
         let mut points = Vec::new();
         for point in &self.points {
             let scenario = scenario.varied(&point.overrides)?;
             for label in &point.methods {
-                let method = method(label)?;
+                let method = registry.method(label)?;
                 method.training(&scenario)?; // a fixed compression is within the limit
                 points.push((point, scenario.clone(), method));
             }
         }
-        let of = |&seed: &u64| {
+        let of = |seed: Seeds| {
             points.iter().map(move |(point, scenario, method)| Job {
-                subject: Subject { point: point.label.clone(), method: method.name.to_owned() },
+                subject: Subject { point: point.label.clone(), method: method.name().to_owned() },
                 scenario: scenario.clone(),
-                method: *method,
+                method: method.clone(),
                 seed,
             })
         };
-        Ok(self.seeds.iter().flat_map(of).collect())
+        let replicates =
+            |&seed: &u64| (0..self.replicates).map(move |replicate| Seeds { seed, replicate });
+        Ok(self.seeds.iter().flat_map(replicates).flat_map(of).collect())
     }
 
     /// It as `study.json` has it.

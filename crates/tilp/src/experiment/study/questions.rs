@@ -12,6 +12,8 @@ pub struct Question {
     pub methods: Vec<String>,
     /// Seeds.
     pub seeds: Vec<u64>,
+    /// Replicates of every seed.
+    pub replicates: u64,
 }
 
 /// The eight published methods.
@@ -29,7 +31,7 @@ fn group(name: &str) -> Vec<String> {
         "main" => {
             let mut rows = owned(&["tilp"]);
             rows.extend(eight("+guard"));
-            rows.extend(owned(&["random", "greedy", "deficit", "oracle"]));
+            rows.extend(owned(&["random", "greedy", "deficit", "clairvoyant", "oracle"]));
             rows
         }
         "published" => eight("").to_vec(),
@@ -98,6 +100,7 @@ fn plan(question: StudyKind, asked: &Question, points: Vec<PlannedPoint>) -> Pla
         reference: reference(&points),
         points,
         seeds: asked.seeds.clone(),
+        replicates: asked.replicates,
     }
 }
 

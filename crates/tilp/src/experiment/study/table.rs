@@ -1,11 +1,12 @@
 //! The tables of a study.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finished, Outcome, Plan, RunResult, Subject};
 use crate::record::{Summary, wilson_95};
 use crate::round::SuccessCount;
-use crate::statistics::{Estimate, bootstrap_mean, effect_size, sign_flip, student_mean};
+use crate::scenario::Seeds;
+use crate::statistics::{Estimate, bootstrap_mean, effect_size, mean, sign_flip, student_mean};
 
 /// What of a summary stands in tables, under the name it has in files.
 pub struct Metric {
@@ -52,7 +53,7 @@ const fn success(
 }
 
 /// All metrics, in the order of the tables.
-pub const METRICS: [Metric; 26] = [
+pub const METRICS: [Metric; 27] = [
     success("success_final", |run| run.success_final, |of| of.all),
     success("success_far", |run| run.success_far, |of| of.far),
     metric("success_worst_task", Some(true), |run| run.success_worst_task),
@@ -65,6 +66,7 @@ pub const METRICS: [Metric; 26] = [
     metric("eta_j_0.6", Some(false), |run| run.eta_j.at_60),
     metric("eta_j_0.7", Some(false), |run| run.eta_j.at_70),
     metric("eta_j_0.8", Some(false), |run| run.eta_j.at_80),
+    metric("server_steps_per_round", None, |run| run.server_steps_per_round),
     metric("latency_mean_s", Some(false), |run| run.latency_mean_s),
     metric("latency_p50_s", Some(false), |run| run.latency_p50_s),
     metric("latency_p95_s", Some(false), |run| run.latency_p95_s),
@@ -86,12 +88,12 @@ pub const METRICS: [Metric; 26] = [
 pub struct Row {
     /// Which.
     pub subject: Subject,
-    /// The complete runs with their seeds.
-    pub runs: Vec<(u64, Finished)>,
+    /// The complete runs with their seeds and replicates.
+    pub runs: Vec<(Seeds, Finished)>,
     /// Seeds and reasons of those that failed.
-    pub failed: Vec<(u64, String)>,
+    pub failed: Vec<(Seeds, String)>,
     /// Seeds of those that are not there.
-    pub missing: Vec<u64>,
+    pub missing: Vec<Seeds>,
     /// Final episodes of each run.
     pub episodes: Episodes,
 }
@@ -122,23 +124,42 @@ pub struct Table {
 }
 
 impl Row {
-    /// Values of a metric where there are any, with their seeds.
-    pub fn values(&self, metric: &Metric) -> Vec<(u64, f64)> {
-        let value = |(seed, run): &(u64, Finished)| Some((*seed, (metric.value)(&run.summary)?));
-        self.runs.iter().filter_map(value).collect()
+    /// The value of a metric for every seed with a run: the mean over its replicates, none unless
+    /// all of them have a value.
+    pub fn by_seed(&self, metric: &Metric) -> BTreeMap<u64, Option<f64>> {
+        let mut values: BTreeMap<u64, Vec<Option<f64>>> = BTreeMap::new();
+        for (Seeds { seed, .. }, run) in &self.runs {
+            values.entry(*seed).or_default().push((metric.value)(&run.summary));
+        }
+        let pooled = |values: Vec<Option<f64>>| {
+            let values: Option<Vec<f64>> = values.into_iter().collect();
+            values.and_then(mean)
+        };
+        values.into_iter().map(|(seed, values)| (seed, pooled(values))).collect()
     }
 
-    /// The mean over seeds with its interval: Wilson's on the episodes of all seeds for a success, the
+    /// Seeds with a run.
+    pub fn n_seeds(&self) -> usize {
+        self.runs.iter().map(|(one, _)| one.seed).collect::<BTreeSet<u64>>().len()
+    }
+
+    /// Values of a metric where there are any, with their seeds; replicates are pooled.
+    pub fn values(&self, metric: &Metric) -> Vec<(u64, f64)> {
+        let value = |(seed, value): (u64, Option<f64>)| Some((seed, value?));
+        self.by_seed(metric).into_iter().filter_map(value).collect()
+    }
+
+    /// The mean over seeds with its interval: Wilson's on the episodes of all runs for a success, the
     /// bootstrap over seeds for the rest. None unless every complete run has a value: a mean over
     /// those runs only that reached a threshold would make a method look better for failing.
     pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         let values: Vec<f64> = self.values(metric).into_iter().map(|(_, value)| value).collect();
-        if values.len() < self.runs.len() {
+        if values.len() < self.n_seeds() {
             return None;
         }
         let estimate = bootstrap_mean(&values)?;
         let Some(of) = metric.episodes else { return Some(estimate) };
-        let episodes = of(&self.episodes) * values.len() as u64;
+        let episodes = of(&self.episodes) * self.runs.len() as u64;
         let successes = (estimate.mean * episodes as f64).round() as u64;
         let interval = wilson_95(SuccessCount { successes, episodes });
         Some(Estimate { mean: estimate.mean, interval })
@@ -153,19 +174,37 @@ impl Row {
         tasks.into_values().collect()
     }
 
+    /// Whether it is told the hidden truth: then it is a reference, and no rival of a method.
+    pub(super) fn is_told(&self) -> bool {
+        ["clairvoyant", "oracle"].contains(&&self.subject.method[..])
+    }
+
     /// Whether every seed that was asked for has its run.
     pub(super) fn is_complete(&self) -> bool {
         !self.runs.is_empty() && self.failed.is_empty() && self.missing.is_empty()
     }
 
-    /// How many seeds have their run, of how many if not all.
+    /// How many seeds have their run, of how many if not all; with replicates as seeds times
+    /// replicates.
     pub(super) fn seeds(&self) -> String {
         let (done, failed) = (self.runs.len(), self.failed.len());
-        match done + failed + self.missing.len() {
-            all if all == done => done.to_string(),
-            all if failed > 0 => format!("{done} of {all}, {failed} failed"),
-            all => format!("{done} of {all}"),
+        let asked = self.asked();
+        let replicates = asked.iter().map(|one| one.replicate + 1).max().unwrap_or(1);
+        let all = match replicates {
+            1 => asked.len().to_string(),
+            _ => format!("{} x {replicates}", asked.len() as u64 / replicates),
+        };
+        match asked.len() {
+            n if n == done => all,
+            _ if failed > 0 => format!("{done} of {all}, {failed} failed"),
+            _ => format!("{done} of {all}"),
         }
+    }
+
+    /// Every seed and replicate that was asked for.
+    fn asked(&self) -> Vec<Seeds> {
+        let done = self.runs.iter().map(|(seed, _)| *seed);
+        done.chain(self.failed.iter().map(|(seed, _)| *seed)).chain(self.missing.clone()).collect()
     }
 
     /// The mean as text, or in how many runs there was a value.
@@ -178,7 +217,7 @@ impl Row {
             }
             Some(Estimate { mean, interval: None }) => format!("{:.digits$}", mean * scale),
             None if self.runs.is_empty() => "-".to_owned(),
-            None => format!("{reached} of {}", self.runs.len()),
+            None => format!("{reached} of {}", self.n_seeds()),
         }
     }
 }
@@ -248,9 +287,27 @@ impl Table {
         })
     }
 
+    /// What kind of scenario the runs are of, where that needs saying.
+    pub fn note(&self) -> Option<&str> {
+        let mut runs = self.rows.iter().flat_map(|row| &row.runs);
+        runs.find_map(|(_, run)| run.summary.note.as_deref())
+    }
+
+    /// Lines as CSV. Where there is a note, every line has it in a last column.
+    fn csv(&self, mut lines: Vec<Vec<String>>) -> String {
+        if let Some(note) = self.note() {
+            let notes = std::iter::once("note").chain(std::iter::repeat(note));
+            lines.iter_mut().zip(notes).for_each(|(line, note)| line.push(note.to_owned()));
+        }
+        csv_text(&lines)
+    }
+
     /// One line a run: every metric, or why there is none.
     pub fn runs_csv(&self) -> String {
-        let mut head = vec!["point", "method", "seed", "status"];
+        let replicated = self.rows.iter().flat_map(Row::asked).any(|one| one.replicate > 0);
+        let mut head = vec!["point", "method", "seed"];
+        head.extend(replicated.then_some("replicate"));
+        head.push("status");
         head.extend(METRICS.iter().map(|metric| metric.name));
         head.push("reason");
         let none = || vec![String::new(); METRICS.len()];
@@ -262,19 +319,20 @@ impl Table {
             let done = row.runs.iter().map(|(seed, run)| (*seed, "done", values(run), ""));
             let failed = row.failed.iter().map(|(seed, why)| (*seed, "failed", none(), &why[..]));
             let missing = row.missing.iter().map(|seed| (*seed, "missing", none(), ""));
-            let mut of_row: Vec<(u64, &str, Vec<String>, &str)> =
+            let mut of_row: Vec<(Seeds, &str, Vec<String>, &str)> =
                 done.chain(failed).chain(missing).collect();
             of_row.sort_by_key(|(seed, ..)| *seed);
-            for (seed, status, values, reason) in of_row {
+            for (Seeds { seed, replicate }, status, values, reason) in of_row {
                 let Subject { point, method } = &row.subject;
-                let mut line =
-                    vec![point.clone(), method.clone(), seed.to_string(), status.to_owned()];
+                let mut line = vec![point.clone(), method.clone(), seed.to_string()];
+                line.extend(replicated.then(|| replicate.to_string()));
+                line.push(status.to_owned());
                 line.extend(values);
                 line.push(reason.to_owned());
                 lines.push(line);
             }
         }
-        csv_text(&lines)
+        self.csv(lines)
     }
 
     /// One line for every row and metric: mean, interval, and the comparison with the reference, of a
@@ -314,7 +372,7 @@ impl Table {
                 lines.push(line);
             }
         }
-        csv_text(&lines)
+        self.csv(lines)
     }
 
     /// The table as text for people, in Markdown: means over seeds with 95 % intervals.
@@ -338,6 +396,7 @@ impl Table {
             cells.extend(PRINTED.iter().map(value));
             lines.push(format!("| {} |", cells.join(" | ")));
         }
+        lines.extend(self.note().map(|note| format!("\n{note}")));
         lines.extend(self.gaps().iter().map(|gap| format!("\n{gap}")));
         lines.join("\n") + "\n"
     }
@@ -351,7 +410,7 @@ impl Table {
                 lines.push(format!("failed: {method} at {point}, seed {seed}: {reason}"));
             }
             if !row.missing.is_empty() {
-                let seeds: Vec<String> = row.missing.iter().map(u64::to_string).collect();
+                let seeds: Vec<String> = row.missing.iter().map(|one| one.folder()).collect();
                 lines.push(format!("missing: {method} at {point}, seeds {}", seeds.join(", ")));
             }
         }

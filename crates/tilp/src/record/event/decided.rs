@@ -103,6 +103,14 @@ impl Decided {
     }
 }
 
+impl Decided {
+    /// Ids of the terminals that take part.
+    pub fn scheduled(&self) -> impl Iterator<Item = u32> + '_ {
+        let ids = self.terminals.terminal.iter().zip(&self.terminals.scheduled);
+        ids.filter(|(_, scheduled)| **scheduled).map(|(id, _)| *id)
+    }
+}
+
 /// The rule in a word or two.
 fn rule_name(rule: Rule) -> String {
     match rule {

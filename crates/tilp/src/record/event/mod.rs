@@ -8,7 +8,7 @@ mod decided;
 mod executed;
 mod number;
 
-pub use decided::{Decided, DecidedTerminals, ReasonLine, RationaleLine, RationaleTerminals};
+pub use decided::{Decided, DecidedTerminals, RationaleLine, RationaleTerminals, ReasonLine};
 pub use executed::{BookedTerminals, Books, Executed, ExecutedTerminals, LossesLine};
 pub use number::Number;
 
@@ -88,10 +88,17 @@ pub struct Header {
     pub method: String,
     /// The seed.
     pub seed: u64,
+    /// Replicate of the seed; not written if it is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replicate: u64,
     /// Hash of the resolved scenario.
     pub scenario_hash: String,
     /// Names of the tasks, in the order of their indices.
     pub tasks: Vec<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Header {
@@ -103,6 +110,7 @@ impl Header {
             version: format::EVENTS,
             method: identity.method.clone(),
             seed: identity.seed,
+            replicate: identity.replicate,
             scenario_hash: identity.scenario.clone(),
             tasks: tasks.to_vec(),
         }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::experiment::study::{Finished, Metric, Plan, Row, StudyKind, Table};
+use crate::experiment::study::{Metric, Plan, Row, StudyKind, Table};
 use crate::statistics::{Estimate, mean, student_mean};
 
 /// How TiLP is held against a rival.
@@ -93,7 +93,8 @@ pub fn markdown(plan: &Plan, table: &Table) -> Option<String> {
 /// be held against; where none of the eight ran with guard alone, the first half says so.
 pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
     let ours = table.rows.get(table.reference).filter(|row| row.subject.method == "tilp")?;
-    if plan.question != StudyKind::Compare || ours.runs.is_empty() {
+    // The aims are about policies that move robots.
+    if plan.question != StudyKind::Compare || ours.runs.is_empty() || table.note().is_some() {
         return None;
     }
     let is_guarded = |row: &&Row| row.subject.method.ends_with("+guard") && !row.runs.is_empty();
@@ -112,14 +113,14 @@ pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
     Some(lines)
 }
 
-/// The row with the highest success, TiLP and the oracle apart.
+/// The row with the highest success, TiLP and the rows that are told the truth apart.
 fn strongest(table: &Table) -> Option<&Row> {
     let success = |row: &Row| row.estimate(Metric::named("success_final")).map(|one| one.mean);
     let rivals = table
         .rows
         .iter()
         .enumerate()
-        .filter(|(index, row)| *index != table.reference && row.subject.method != "oracle");
+        .filter(|(index, row)| *index != table.reference && !row.is_told());
     let rivals = rivals.filter_map(|(_, row)| Some((success(row)?, row)));
     rivals.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, row)| row)
 }
@@ -147,13 +148,10 @@ fn best<'a>(ours: &Row, rows: &[&'a Row], aim: &Aim) -> Option<&'a Row> {
 
 /// What both rows came to, seed by seed of those that both have a run of.
 fn paired(ours: &Row, rival: &Row, aim: &Aim) -> Vec<(Option<f64>, Option<f64>)> {
-    let value = Metric::named(&aim.metric).value;
-    let of = |seed: u64| rival.runs.iter().find(|(other, _)| *other == seed);
-    let pair = |(seed, run): &(u64, Finished)| {
-        let (_, other) = of(*seed)?;
-        Some((value(&run.summary), value(&other.summary)))
-    };
-    ours.runs.iter().filter_map(pair).collect()
+    let metric = Metric::named(&aim.metric);
+    let theirs = rival.by_seed(metric);
+    let pair = |(seed, own): (u64, Option<f64>)| Some((own, *theirs.get(&seed)?));
+    ours.by_seed(metric).into_iter().filter_map(pair).collect()
 }
 
 fn meetings(ours: &Row, rival: &Row, aim: &Aim) -> Vec<Meeting> {
@@ -180,7 +178,8 @@ fn both(meetings: &[Meeting]) -> Vec<f64> {
 /// In how many runs a threshold was reached, where not in all.
 fn reached(row: &Row, aim: &Aim) -> String {
     let values = row.values(Metric::named(&aim.metric)).len();
-    if values == row.runs.len() { String::new() } else { format!("{values} of {}", row.runs.len()) }
+    let all = row.n_seeds();
+    if values == all { String::new() } else { format!("{values} of {all}") }
 }
 
 /// Rival, comparison and verdict.
@@ -255,7 +254,7 @@ fn verdict(estimate: Estimate, aim: &Aim, asked: f64) -> &'static str {
 fn violation(ours: &Row) -> [String; 7] {
     let shares = ours.values(Metric::named("violation_zero_share"));
     let least = shares.iter().map(|(_, share)| *share).reduce(f64::min);
-    let (text, verdict) = match least.filter(|_| shares.len() == ours.runs.len()) {
+    let (text, verdict) = match least.filter(|_| shares.len() == ours.n_seeds()) {
         Some(least) => (
             format!("{:.2} % of the rounds in the worst run", 100.0 * least),
             if least >= AIMS.zero_violation_share { "met" } else { "missed" },

@@ -1,9 +1,11 @@
 //! The figures of a study.
 
+use std::collections::BTreeMap;
+
 use crate::experiment::study::table::without_q;
 use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Sample, Table};
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
-use crate::statistics::{bootstrap_mean, stratified_shares_above};
+use crate::statistics::{bootstrap_mean, mean, stratified_shares_above};
 
 /// Methods that come first in a study with more than there are colours, in this order; those of the
 /// highest success follow, as far as colours go.
@@ -38,11 +40,17 @@ fn line_of(method: &str, points: Vec<(f64, f64)>) -> Mark {
 /// A line through the means over seeds and a band of their 95 % intervals; the horizontal place is a
 /// mean over seeds too.
 fn averaged(row: &Row, x: Pick, y: Pick) -> [Mark; 2] {
-    let runs: Vec<&[Sample]> = row.runs.iter().map(|(_, run)| &run.curve[..]).collect();
-    let n = runs.iter().map(|run| run.len()).min().unwrap_or(0);
+    // Replicates of a seed are pooled.
+    let mut seeds: BTreeMap<u64, Vec<&[Sample]>> = BTreeMap::new();
+    for (seed, run) in &row.runs {
+        seeds.entry(seed.seed).or_default().push(&run.curve[..]);
+    }
+    let n = seeds.values().flatten().map(|run| run.len()).min().unwrap_or(0);
     let (mut line, mut band) = (Vec::new(), Vec::new());
     for at in 0..n {
-        let of = |value: Pick| runs.iter().map(|run| value(&run[at])).collect();
+        let pooled =
+            |runs: &Vec<&[Sample]>, value: Pick| mean(runs.iter().map(|run| value(&run[at])));
+        let of = |value: Pick| seeds.values().filter_map(|runs| pooled(runs, value)).collect();
         let (xs, ys): (Vec<f64>, Vec<f64>) = (of(x), of(y));
         let place = xs.iter().sum::<f64>() / xs.len() as f64;
         let Some(estimate) = bootstrap_mean(&ys) else { continue };

@@ -7,7 +7,11 @@ use crate::statistics::Estimate;
 /// What came out of a study.
 pub fn headline(plan: &Plan, table: &Table) -> String {
     let found = if table.by_point { along(plan, table) } else { beside(plan, table) };
-    found.unwrap_or_else(|| alone(plan, table))
+    let found = found.unwrap_or_else(|| alone(plan, table));
+    match table.note() {
+        Some(note) => format!("{found} ({note}.)"),
+        None => found,
+    }
 }
 
 /// Where there is nothing to compare: the success of the one row with runs, or how many there are.
@@ -20,9 +24,10 @@ fn alone(plan: &Plan, table: &Table) -> String {
 }
 
 fn ending(plan: &Plan, row: &Row) -> String {
-    let seeds = if row.runs.len() == 1 { "seed" } else { "seeds" };
+    let n_seeds = row.n_seeds();
+    let seeds = if n_seeds == 1 { "seed" } else { "seeds" };
     let success = COLUMNS[0].text(row);
-    format!("{} ends at {success} % success over {} {seeds}", name(plan, row), row.runs.len())
+    format!("{} ends at {success} % success over {n_seeds} {seeds}", name(plan, row))
 }
 
 fn name(plan: &Plan, row: &Row) -> String {
@@ -72,9 +77,9 @@ fn difference(pairing: &Pairing) -> String {
     format!("{:+.1}{interval} points{p}", 100.0 * mean)
 }
 
-/// Rows that take part: the oracle knows what no method may.
+/// Rows that take part: `oracle` and `clairvoyant` are told what no method may know.
 fn rivals(table: &Table) -> impl Iterator<Item = usize> {
-    (0..table.rows.len()).filter(|index| table.rows[*index].subject.method != "oracle")
+    (0..table.rows.len()).filter(|index| !table.rows[*index].is_told())
 }
 
 /// At how many points of a sweep the reference's method has the highest success, paired by seed, and

@@ -18,7 +18,7 @@ pub fn at(point: &str, method: &str, seed: u64, outcome: Outcome) -> RunResult {
     let subject = Subject { point: point.into(), method: method.into() };
     let episodes = Episodes { all: 400, far: 136 };
     let folder = PathBuf::from(format!("runs/{point}/{method}-{seed}"));
-    RunResult { subject, seed, outcome, folder, episodes }
+    RunResult { subject, seed: seed.into(), outcome, folder, episodes }
 }
 
 /// A made-up result at the only point.

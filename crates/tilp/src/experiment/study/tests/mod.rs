@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod aims;
 mod made_up;
+mod own_methods;
 mod pages;
 mod plans;
 mod tables;
 
 use super::*;
 use crate::experiment::Time;
-use crate::record::{ProcessEvent, fingerprint};
+use crate::record::{ProcessEvent, RunFolder, fingerprint};
 use crate::round::{Allocator, DecideError, Decision, Observation};
 use crate::run::Observer;
-use crate::scenario::Method;
+use crate::scenario::{Method, Registry};
 use crate::snapshot::Persist;
 
 /// A folder that is gone with its owner.
@@ -112,7 +113,7 @@ fn scenario() -> Scenario {
 
 fn question(methods: &[&str], seeds: &[u64]) -> Question {
     let methods = methods.iter().map(|&method| method.to_owned()).collect();
-    Question { scenario: scenario(), methods, seeds: seeds.to_vec() }
+    Question { scenario: scenario(), methods, seeds: seeds.to_vec(), replicates: 1 }
 }
 
 fn executor() -> Executor<'static> {
@@ -200,12 +201,11 @@ impl Allocator for Broken {
     }
 }
 
-const PANICS: Method = Method::own("panics", "fails", |inputs| {
-    Box::new(Broken { panics: true, n_cuts: inputs.problem.cost.limits.cuts[0] })
-});
-const NOT_A_NUMBER: Method = Method::own("not-a-number", "fails", |inputs| {
-    Box::new(Broken { panics: false, n_cuts: inputs.problem.cost.limits.cuts[0] })
-});
+fn broken_method(name: &'static str, panics: bool) -> Method {
+    Method::own(name, "fails", move |inputs| {
+        Box::new(Broken { panics, n_cuts: inputs.problem.cost.limits.cuts[0] })
+    })
+}
 
 #[test]
 fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
@@ -215,8 +215,8 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     execute(&executor(), &healthy, Shard::WHOLE, &host).unwrap();
     // The same study with two of its four runs by methods that are broken.
     let mut broken = study(&scratch.path("broken"));
-    broken.jobs[0].method = PANICS;
-    broken.jobs[1].method = NOT_A_NUMBER;
+    broken.jobs[0].method = broken_method("panics", true);
+    broken.jobs[1].method = broken_method("not-a-number", false);
     let tally = execute(&executor(), &broken, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally, Tally { done: 2, failed: 2, left: 0 });
     let results = merged(&[&broken]).unwrap();
@@ -288,8 +288,9 @@ fn shards_that_begin_at_the_same_moment_all_begin_the_same_study() {
 fn a_copy_of_a_finished_run_does_not_count_for_another_seed() {
     let scratch = Scratch::new("copied");
     let whole = study(&scratch.path("whole"));
-    execute(&executor(), &whole, Shard { index: 0, count: 4 }, &Silent::stopping_after(99)).unwrap();
-    let same = |job: &&Job| job.subject == whole.jobs[0].subject && job.seed == 1;
+    execute(&executor(), &whole, Shard { index: 0, count: 4 }, &Silent::stopping_after(99))
+        .unwrap();
+    let same = |job: &&Job| job.subject == whole.jobs[0].subject && job.seed == 1.into();
     let other = whole.jobs.iter().find(same).unwrap();
     let [from, to] = [&whole.jobs[0], other].map(|job| whole.path().join(job.folder()));
     fs::rename(from, to).unwrap();
@@ -378,4 +379,44 @@ fn what_is_kept_of_a_run_must_be_of_this_study() {
     assert!(found.contains("curve.energy_j is -1, expected 0 or more"), "{found}");
     let found = changed(|line| line["summary"]["success_by_task"]["push"] = (-0.1).into());
     assert!(found.contains("success_by_task is -0.1, expected 0 to 1"), "{found}");
+}
+
+#[test]
+fn replicates_of_a_seed_differ_in_minibatches_alone_and_lie_in_folders_of_their_own() {
+    let scratch = Scratch::new("replicates");
+    let asked = Question { replicates: 2, ..question(&["greedy"], &[3]) };
+    let folder = StudyFolder::create(&scratch.path("a"), comparison(&asked), &scenario()).unwrap();
+    let host = Silent::stopping_after(usize::MAX);
+    let tally = execute(&executor(), &folder, Shard::WHOLE, &host).unwrap();
+    assert_eq!(tally.done, 2);
+    let open = |name: &str| RunFolder::open(&folder.path().join("runs/tiny").join(name)).unwrap();
+    let runs = [open("greedy-3"), open("greedy-3-r1")];
+    let manifests = runs.each_ref().map(|run| run.read_manifest().unwrap());
+    assert!(manifests[0].get("replicate").is_none());
+    assert_eq!(manifests[1]["replicate"], 1);
+    let [first, second] = runs.each_ref().map(|run| run.read_terminals().unwrap());
+    // `greedy` looks at channels only, so all that is physical is the same.
+    let physical = |rows: &[crate::record::TerminalRow]| -> Vec<String> {
+        let text = |row: &crate::record::TerminalRow| {
+            let (radio, compute) = (row.energy_radio_j, row.energy_compute_j);
+            format!("{} {} {} {radio} {compute}", row.fading_power, row.cut, row.delay_s)
+        };
+        rows.iter().map(text).collect()
+    };
+    assert_eq!(physical(&first), physical(&second));
+    let losses = |rows: &[crate::record::TerminalRow]| -> Vec<f64> {
+        rows.iter().map(|row| row.loss).filter(|loss| !loss.is_nan()).collect()
+    };
+    let [one, other] = [losses(&first), losses(&second)];
+    assert_eq!(one.len(), other.len());
+    assert!(one.iter().zip(&other).all(|(a, b)| a != b), "every minibatch is another one");
+    // Handed on without its run folders the study still knows both.
+    let again = handed_on(&folder, &scratch.path("again"));
+    assert_eq!(tables(&[again]), tables(std::slice::from_ref(&folder)));
+    // A replicate under the name of another is refused.
+    let moved = folder.path().join("runs/tiny/greedy-3");
+    fs::remove_dir_all(&moved).unwrap();
+    fs::rename(folder.path().join("runs/tiny/greedy-3-r1"), &moved).unwrap();
+    let error = folder.outcome(&folder.jobs[0]).unwrap_err().to_string();
+    assert!(error.contains("replicate is 1, expected null"), "{error}");
 }

@@ -14,7 +14,12 @@ fn a_shard_is_one_of_so_many() {
 fn every_question_of_the_paper_is_a_plan_that_can_be_run() {
     let scratch = Scratch::new("questions");
     let base = Scenario::load("default", &[]).unwrap();
-    let asked = || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0, 1] };
+    let asked = || Question {
+        scenario: base.clone(),
+        methods: Vec::new(),
+        seeds: vec![0, 1],
+        replicates: 1,
+    };
     let mut plans = vec![("compare", comparison(&asked())), ("ablate", ablations(&asked()))];
     for (name, axis) in Axis::ALL {
         plans.push((name, sweep(axis, &[], &asked()).unwrap()));
@@ -43,7 +48,8 @@ fn a_fixed_compression_beyond_the_limit_is_refused_before_anything_is_written() 
 #[test]
 fn a_sweep_changes_what_it_says() {
     let base = Scenario::load("default", &[]).unwrap();
-    let asked = || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0] };
+    let asked =
+        || Question { scenario: base.clone(), methods: Vec::new(), seeds: vec![0], replicates: 1 };
     let values = |axis, values: &[&str]| {
         let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
         sweep(axis, &values, &asked())
@@ -56,7 +62,7 @@ fn a_sweep_changes_what_it_says() {
     let plan = values(Axis::Retention, &["0.8", "0.9", "0.7"]).unwrap();
     assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.2");
     assert_eq!(plan.points[2].overrides[1], "limits.compression=0.30000000000000004");
-    plan.jobs(&base).unwrap();
+    plan.jobs(&base, &Registry::builtin()).unwrap();
     let plan = values(Axis::Snr, &["-5"]).unwrap();
     assert_eq!(plan.points[0].overrides, ["cell.noise_figure_db=14"]);
     let plan = values(Axis::Split, &["deep", "any"]).unwrap();
@@ -76,10 +82,10 @@ fn a_sweep_changes_what_it_says() {
 fn groups_of_methods_stand_for_the_rows_of_the_main_table() {
     let plan = comparison(&question(&["main"], &[0]));
     assert_eq!(plan, comparison(&question(&[], &[0])));
-    assert_eq!(plan.points[0].methods.len(), 13);
+    assert_eq!(plan.points[0].methods.len(), 14);
     let plan = comparison(&question(&["tilp", "published", "compressed", "asfl"], &[0]));
     assert_eq!(plan.points[0].methods.len(), 1 + 8 + 16);
-    assert!(plan.jobs(&scenario()).is_ok());
+    assert!(plan.jobs(&scenario(), &Registry::builtin()).is_ok());
 }
 
 #[test]

@@ -96,3 +96,45 @@ fn along_retention_a_method_is_found_whatever_its_compression() {
     let found: Vec<Option<usize>> = (0..4).map(|row| table.compared_with(row)).collect();
     assert_eq!(found, [None, Some(0), None, Some(2)]);
 }
+
+#[test]
+fn replicates_are_pooled_within_their_seed_before_anything_is_compared_over_seeds() {
+    let asked = Question { replicates: 2, ..question(&["tilp", "random"], &[0, 1]) };
+    let plan = comparison(&asked);
+    let replicate = |method: &str, seed, replicate, success| RunResult {
+        seed: Seeds { seed, replicate },
+        ..result(method, seed, done(success))
+    };
+    let mut results = vec![
+        replicate("tilp", 0, 0, 0.8),
+        replicate("tilp", 0, 1, 0.6),
+        replicate("tilp", 1, 0, 0.9),
+        replicate("tilp", 1, 1, 0.9),
+        replicate("random", 0, 0, 0.5),
+        replicate("random", 0, 1, 0.7),
+        replicate("random", 1, 0, 0.6),
+    ];
+    results.push(RunResult {
+        seed: Seeds { seed: 1, replicate: 1 },
+        ..result("random", 1, Outcome::Missing)
+    });
+    let table = Table::new(&plan, &results);
+    let metric = METRICS.iter().find(|metric| metric.name == "success_final").unwrap();
+    let values = table.rows[0].values(metric);
+    assert_eq!(values.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), [0, 1]);
+    assert!((values[0].1 - 0.7).abs() < 1e-12 && (values[1].1 - 0.9).abs() < 1e-12);
+    let estimate = table.rows[0].estimate(metric).unwrap();
+    // Wilson's interval is over the episodes of all four runs.
+    let all = crate::round::SuccessCount { successes: 1280, episodes: 1600 };
+    assert_eq!(estimate.interval, crate::record::wilson_95(all));
+    let pairing = table.pairing(1, metric).unwrap();
+    assert_eq!(pairing.pairs, 2, "a pair is a seed");
+    assert!((pairing.difference.mean - 0.2).abs() < 1e-12);
+    let text = table.markdown();
+    assert!(text.contains("| tilp | 2 x 2 |"), "{text}");
+    assert!(text.contains("| random | 3 of 2 x 2 |"), "{text}");
+    assert!(text.contains("missing: random at tiny, seeds 1-r1"), "{text}");
+    let csv = table.runs_csv();
+    assert!(csv.starts_with("point,method,seed,replicate,status,success_final"), "{csv}");
+    assert!(csv.contains("tiny,tilp,0,1,done,0.6"), "{csv}");
+}
