@@ -81,7 +81,7 @@ fn measure(scenario: &Loaded, seed: u64, steps: usize, format: Format) -> Result
     let progress = Progress::new(false, None);
     let cache = super::cache();
     let random = method("random").map_err(Failure::failed)?;
-    let watch = |done, total| tilp::experiment::Watcher::demonstrations(&progress, done, total);
+    let watch = |done, total| progress.demonstrations(done, total);
     let measured = health(scenario, random, seed, steps, cache.as_ref(), &watch);
     progress.clear();
     let health = measured.map_err(Failure::input)?;

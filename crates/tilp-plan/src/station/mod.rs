@@ -9,7 +9,8 @@ pub use memory::{StationMemory, TerminalMemory};
 
 use crate::round::{
     Allocator, Budget, BudgetState, BudgetUse, DecideError, Decision, Limits, Observation,
-    OracleAccess, Outcome, ProjectedDecision, RoundOrder, TerminalReport, TerminalSuccess,
+    OracleAccess, Outcome, ProjectedDecision, Rationale, RoundOrder, TerminalReport,
+    TerminalSuccess,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
@@ -99,6 +100,11 @@ impl Station {
             rates: seen.rates(&self.schedule.rates),
             aggregates: seen.aggregates,
         }
+    }
+
+    /// What the method says about the order just given for the round seen.
+    pub fn rationale(&self, seen: &Observation) -> Option<Rationale> {
+        self.method.rationale(seen)
     }
 
     /// Learns from the outcome of an executed order, and moves on to the next round. Success

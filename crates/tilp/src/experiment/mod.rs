@@ -4,6 +4,7 @@ pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
 mod health;
+mod keeper;
 mod open;
 mod plan;
 mod pretrain;
@@ -23,4 +24,4 @@ pub use plan::{
 };
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
-pub use single::{Ended, RunError, RunSpec, Time, Watcher, run_single};
+pub use single::{Ended, RunError, RunSpec, Time, run_single};

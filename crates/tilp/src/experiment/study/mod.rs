@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::n_far;
 use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
-pub use execute::{Event, Executor, Host, Tally};
+pub use execute::{Executor, Observers, Tally};
 pub use finished::{Finished, Sample};
 pub use folder::{Outcome, RunResult, StudyError, StudyFolder, by_study, merged};
 pub use kind::StudyKind;
