@@ -7,6 +7,7 @@
 //! - `old_runs`: folders of version 1 of the program.
 //! - `output`: formats, quiet, pipes, help.
 //! - `plan`: an observation in, a plan with reasons out.
+//! - `profile`: own tables in, marked results out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
 //! - `scenario`: the verbs of `tilp scenario`.
 //! - `serve`: clients of a policy, good and bad.
@@ -21,6 +22,7 @@ mod libero;
 mod old_runs;
 mod output;
 mod plan;
+mod profile;
 mod repeat;
 mod scenario;
 mod scratch;

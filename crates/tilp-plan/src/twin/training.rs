@@ -2,7 +2,7 @@
 //!
 //! In one round the logarithm of a terminal's loss falls by a rate that is linear in a few features
 //! of who takes part ([`Tally`]). The unit is the terminal, not its task: measured, a terminal's
-//! own samples lower its loss, those of others hardly do or raise it (`docs/tilp.md`). The weights
+//! own samples lower its loss, those of others hardly do or raise it (`docs/explain/tilp.md`). The weights
 //! are refitted every aggregation on a sliding window of reported losses, by ridge regression
 //! toward a prior, inside bounds. A terminal is compared only with itself, on the features summed
 //! up between its reports, so that it does not matter that terminals differ in the level of their

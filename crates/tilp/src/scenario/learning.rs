@@ -26,11 +26,11 @@ pub struct Learning {
     pub final_rate_share: f64,
     /// Rounds between aggregations F, for methods that do not set their own.
     pub aggregate_every: u64,
-    /// Compression operator (D10).
+    /// Compression operator.
     pub compressor: Compressor,
-    /// What a payload is billed (D10).
+    /// What a payload is billed.
     pub payload: Payload,
-    /// Whether model exchange is billed (D11).
+    /// Whether model exchange is billed.
     pub sync: Sync,
     /// How the server steps where terminals train side by side.
     #[serde(default, skip_serializing_if = "Server::is_default")]
@@ -175,13 +175,8 @@ impl Learning {
         }
     }
 
-    /// Refuses what a scenario without tensors cannot have: its tables say what is exchanged.
+    /// Refuses what a scenario without tensors cannot have: its table says what is trained.
     pub(super) fn check_profile(&self, checker: &Checker) -> Result<(), ScenarioError> {
-        if self.exchange_bits != Exchange::Single {
-            let expected = "32 in a profile scenario, which has profile.exchange_bits";
-            let bits = self.exchange_bits.bits();
-            return Err(checker.wrong("learning.exchange_bits", bits, expected));
-        }
         match self.trainable {
             Trainable::All => Ok(()),
             Trainable::Lora(rank) => {

@@ -7,16 +7,23 @@
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
+//! - `budgets`: budgets of a whole run.
 //! - `baselines`: decisions and books of the published methods and their variants.
+//! - `events`: dated events: what changes, when, for whom, and who is told.
 //! - `examples`: the examples run and do what they say.
+//! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
+//! - `profile`: learning by a law, with sizes from tables.
 //! - `replay`: a run shown again to a twin.
 //! - `rounds`: rounds of a simulated cell with their records, for the other tests.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
 
 mod baselines;
+mod budgets;
+mod events;
 mod examples;
+mod heterogeneity;
 mod learning;
 #[cfg(feature = "mujoco")]
 mod libero;
@@ -24,6 +31,7 @@ mod members;
 mod methods;
 mod oracle;
 mod plans;
+mod profile;
 mod replay;
 mod rounds;
 mod runs;

@@ -84,30 +84,23 @@ fn wrong_commands(code: &str, is_sentence: bool) -> Vec<String> {
 
 /// The words after the program, if a piece of a shell line calls it.
 fn words(part: &str) -> Option<Vec<&str>> {
-    let part = part.trim_start_matches("$ ");
-    let (_, after) = match part.split_once(" -- ") {
-        Some((before, after)) if before.contains("cargo run") && !before.contains("--example") => {
-            (before, after)
-        }
-        _ => {
-            let mut words = part.split_whitespace();
-            let is_program = |word: &str| PROGRAMS.contains(&word);
-            // In front of the program: variables, or another machine.
-            let mut before = words.clone().take_while(|word| !is_program(word));
-            let leads = |word: &str| {
-                word.contains('=')
-                    || ["do", "ssh", "time"].contains(&word)
-                    || word.starts_with("node")
-            };
-            if !before.all(leads) || !words.any(is_program) {
-                return None;
-            }
-            ("", &part[part.find("tilp").map_or(0, |at| at + 4)..])
-        }
+    let all: Vec<&str> = part.trim_start_matches("$ ").split_whitespace().collect();
+    // In front of the program: variables, or another machine.
+    let leads = |word: &&str| {
+        word.contains('=') || ["do", "ssh", "time"].contains(word) || word.starts_with("node")
     };
-    let words = after.split_whitespace();
-    let ends = |word: &&str| !word.starts_with(['<', '>']) || word.len() > 20;
-    Some(words.take_while(ends).map(|word| word.trim_matches(['[', ']'])).collect())
+    let by_cargo = all.contains(&"cargo") && all.contains(&"run") && !all.contains(&"--example");
+    let at = match by_cargo {
+        true => all.iter().position(|word| *word == "--")?,
+        false => all.iter().position(|word| PROGRAMS.contains(word))?,
+    };
+    if !by_cargo && !all[..at].iter().all(leads) {
+        return None;
+    }
+    let is_redirected =
+        |word: &str| word.starts_with('>') || word.starts_with('<') && !word.ends_with('>');
+    let words = all[at + 1..].iter().take_while(|word| !is_redirected(word));
+    Some(words.map(|word| word.trim_matches(['[', ']', '<', '>'])).collect())
 }
 
 fn wrong(words: &[&str], is_sentence: bool) -> Option<String> {
@@ -160,9 +153,10 @@ fn refused(words: &[&str], is_sentence: bool) -> Option<String> {
                 ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
             ];
             let is_fine = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
-            let passes = is_fine.contains(&error.kind())
-                || is_sentence && incomplete.contains(&error.kind());
             let text = error.to_string();
+            let is_incomplete =
+                incomplete.contains(&error.kind()) || text.contains("a value is required");
+            let passes = is_fine.contains(&error.kind()) || is_sentence && is_incomplete;
             return (!passes).then(|| text.lines().next().unwrap_or_default().to_owned());
         }
     };
@@ -179,8 +173,6 @@ fn is_foreign(value: &str) -> bool {
 
 /// The scenario and the values that a command asks for.
 fn asked(verb: &Verb) -> Option<(&str, &[String])> {
-    let study = |study: &'static str| study;
-    let _ = study;
     match verb {
         Verb::Run(run) => Some((run.scenario.as_deref().unwrap_or("default"), &run.overrides)),
         Verb::Compare(one) => Some((&one.study.scenario, &one.study.overrides)),
@@ -198,6 +190,17 @@ fn asked(verb: &Verb) -> Option<(&str, &[String])> {
         }) => Some((scenario, overrides)),
         _ => None,
     }
+}
+
+#[test]
+fn the_documents_show_commands() {
+    let calls = |piece: &super::Piece| match piece.kind {
+        Kind::Inline | Kind::Shell => words(&piece.text).is_some(),
+        _ => false,
+    };
+    let pieces = super::documents().into_iter().flat_map(|document| document.pieces);
+    let n_calls = pieces.filter(calls).count();
+    assert!(n_calls > 100, "{n_calls} commands");
 }
 
 #[test]

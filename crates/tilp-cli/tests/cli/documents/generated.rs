@@ -164,23 +164,94 @@ struct Value {
 }
 
 fn values((study, method): (&str, &str)) -> Vec<Value> {
-    let text = fs::read_to_string(root().join(format!("docs/results/{study}/table.csv"))).unwrap();
-    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let head = lines.next().unwrap();
-    let rows: Vec<Vec<&str>> = lines.collect();
-    let at = |row: &[&str], name: &str| -> String {
-        row[head.iter().position(|column| *column == name).unwrap()].to_owned()
-    };
+    let results = Results::read(study);
     let cell = |&(_, metric, unit, _): &(&str, &str, f64, bool)| {
-        let mine = |row: &&Vec<&str>| at(row, "method") == method && at(row, "metric") == metric;
-        let row = rows.iter().find(mine).unwrap_or_else(|| panic!("{study}: {method}, {metric}"));
-        let mean = at(row, "mean").parse::<f64>().ok().map(|mean| mean / unit);
+        let mean = results.mean(method, metric).map(|mean| mean / unit);
         let digits = if unit < 1.0 { 1 } else { 0 };
         let shown = match mean {
             Some(mean) => format!("{mean:.digits$}"),
-            None => format!("{} of {} seeds", at(row, "values"), at(row, "runs")),
+            None => {
+                let of = |column: &str| results.at(results.row(method, metric), column);
+                format!("{} of {} seeds", of("values"), of("runs"))
+            }
         };
         Value { mean, shown }
     };
     COLUMNS.iter().map(cell).collect()
+}
+
+/// The table of a study.
+struct Results {
+    study: String,
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Results {
+    fn read(study: &str) -> Self {
+        let path = root().join(format!("docs/results/{study}/table.csv"));
+        let text = fs::read_to_string(path).unwrap();
+        let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let mut lines = text.lines().map(cells);
+        Self { study: study.to_owned(), head: lines.next().unwrap(), rows: lines.collect() }
+    }
+
+    fn at<'a>(&self, row: &'a [String], column: &str) -> &'a str {
+        &row[self.head.iter().position(|name| name == column).unwrap()]
+    }
+
+    fn row(&self, method: &str, metric: &str) -> &[String] {
+        let mine = |row: &&Vec<String>| {
+            self.at(row, "method") == method && self.at(row, "metric") == metric
+        };
+        let found = self.rows.iter().find(mine);
+        found.unwrap_or_else(|| panic!("{}: no {metric} of {method}", self.study))
+    }
+
+    /// None if some seed did not get there.
+    fn mean(&self, method: &str, metric: &str) -> Option<f64> {
+        self.at(self.row(method, metric), "mean").parse().ok()
+    }
+
+    /// Methods that reach 70 % on every seed.
+    fn arriving(&self) -> Vec<&str> {
+        let rows = self.rows.iter().filter(|row| self.at(row, "metric") == "rta_0.7");
+        let rows = rows.filter(|row| !self.at(row, "mean").is_empty());
+        rows.map(|row| self.at(row, "method")).collect()
+    }
+}
+
+/// The sentences of the README around its table.
+#[test]
+fn what_the_readme_says_of_tilp_holds_in_the_results() {
+    for study in ["compare-default", "compare-default-strongest"] {
+        let results = Results::read(study);
+        let value = |method: &str, metric: &str| results.mean(method, metric).unwrap();
+        assert_eq!(value("tilp", "violation_zero_share"), 1.0);
+        for other in results.arriving().into_iter().filter(|method| *method != "tilp") {
+            for metric in ["latency_p50_s", "latency_mean_s"] {
+                assert!(value("tilp", metric) < value(other, metric), "{study}: {other}, {metric}");
+            }
+            assert!(value("tilp", "rta_0.7") > value(other, "rta_0.7"), "{study}: {other}");
+        }
+    }
+    let results = Results::read("compare-default");
+    let less = |metric: &str, method: &str, than: &str| {
+        let (a, b) = (results.mean(method, metric).unwrap(), results.mean(than, metric).unwrap());
+        assert!(a < b, "{metric}: {method} {a}, {than} {b}");
+    };
+    for rule in ["deficit", "random"] {
+        less("air_total_bytes", rule, "tilp");
+        less("success_far", "tilp", rule);
+    }
+    less("eta_j_0.7", "splitnn+guard", "tilp");
+    let strongest = Results::read("compare-default-strongest");
+    for row in ["splitnn+guard+q0.75", "splitnn+guard+q0.9"] {
+        for (metric, sign) in
+            [("success_final", 1.0), ("success_far", 1.0), ("air_total_bytes", -1.0)]
+        {
+            let (row, tilp) = (strongest.mean(row, metric), strongest.mean("tilp", metric));
+            assert!(sign * (row.unwrap() - tilp.unwrap()) > 0.0, "{metric}");
+        }
+    }
 }
