@@ -241,6 +241,7 @@ fn observation(n_terminals: usize, round: u64) -> Observation {
         aggregates: round.is_multiple_of(10),
         loss: None,
         success: None,
+        budget: None,
         terminals: (0..n_terminals).map(view).collect(),
     }
 }

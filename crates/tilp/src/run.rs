@@ -41,6 +41,8 @@ pub enum Stop {
     Finished,
     /// The observer asked to stop; the round in progress was completed.
     Asked,
+    /// The next round would not fit inside the budget, or every terminal has used up its own.
+    BudgetUsed,
 }
 
 /// Why the loop failed. The round in progress was not completed.
@@ -75,11 +77,17 @@ pub fn run<C: Cell + ?Sized>(
 ) -> Result<Stop, LoopError> {
     while station.round() <= last {
         let seen = station.observe(&cell.sense()?);
+        if seen.budget.is_some() && seen.terminals.is_empty() {
+            return Ok(Stop::BudgetUsed);
+        }
         if let Some(access) = station.oracle_access() {
             access.receive(&experimenter.reveal(cell, &access.question())?);
         }
         observer.deciding(&seen);
         let order = station.decide(&seen)?;
+        if !experimenter.fits(cell, &order)? {
+            return Ok(Stop::BudgetUsed);
+        }
         observer.decided(&seen, &order, station);
         experimenter.before(cell, &order)?;
         let mut outcome = cell.execute(&order)?;

@@ -33,10 +33,13 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
             output::print(&result(&summary, &spec, &path, arguments.format))
         }
         Ended::Interrupted(round) => {
-            let (path, total) = (quoted(&path), spec.scenario.rounds());
-            let message = format!(
-                "stopped after round {round} of {total}; go on with: tilp run --resume {path}"
-            );
+            let path = quoted(&path);
+            let of = match spec.scenario.budget().is_none() {
+                true => format!(" of {}", spec.scenario.rounds()),
+                false => String::new(),
+            };
+            let message =
+                format!("stopped after round {round}{of}; go on with: tilp run --resume {path}");
             Err(Failure::signal(signals.asked().unwrap_or(2), message))
         }
     }
@@ -150,9 +153,23 @@ fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> Str
             summary.late_total
         ),
         format!("  simulated time     {:.1} s", summary.clock_total_s),
+        budget_used(summary),
         format!("results in {}", path.display()),
     ]
+    .into_iter()
+    .filter(|line| !line.is_empty())
+    .collect::<Vec<_>>()
     .join("\n")
+}
+
+/// Used shares of the budgets, if there are any, and after how many rounds the run ended.
+fn budget_used(summary: &Summary) -> String {
+    if summary.budget_used.is_empty() {
+        return String::new();
+    }
+    let share = |(name, share): (&String, &f64)| format!("{name} {:.1} %", 100.0 * share);
+    let shares: Vec<String> = summary.budget_used.iter().map(share).collect();
+    format!("  budgets used       {} in {} rounds", shares.join(", "), summary.rounds)
 }
 
 fn percent(rate: Option<f64>) -> String {

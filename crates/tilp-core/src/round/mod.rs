@@ -7,6 +7,7 @@
 //! [`Ledger`], which only the experimenter of a simulated cell reads.
 
 mod books;
+mod budget;
 mod decision;
 mod observation;
 mod oracle;
@@ -14,6 +15,7 @@ mod outcome;
 mod roles;
 
 pub use books::{Ledger, LossChange, TerminalLedger, Violation};
+pub use budget::{Budget, BudgetState, BudgetUse};
 pub use decision::{
     DecideError, Decision, Limits, ProjectedDecision, RoundOrder, TerminalDecision, Tiers,
     TrainingPlan,

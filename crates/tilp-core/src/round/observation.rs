@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use super::BudgetState;
 use crate::cost::Hardware;
+use crate::rates::{RateSchedule, Rates};
 use crate::units::{Bytes, Gain, Hertz, Seconds};
 
 /// The stable identity of a terminal. It outlives rounds, restarts and the terminal's absence.
@@ -57,6 +59,9 @@ pub struct Observation {
     pub loss: Option<f64>,
     /// Success per task as last measured for calibration; none before the first measurement.
     pub success: Option<Vec<SuccessCount>>,
+    /// Budgets of the run and what is used of them, as the base station metered it; none if the
+    /// run has no budget.
+    pub budget: Option<BudgetState>,
     /// One view per terminal that is present, in the order of their ids.
     pub terminals: Vec<TerminalView>,
 }
@@ -88,6 +93,21 @@ pub struct MeasuredSuccess {
 }
 
 impl Observation {
+    /// Learning rates of the round: by its number, with a budget by the used share of it.
+    pub fn rates(&self, schedule: &RateSchedule) -> Rates {
+        match &self.budget {
+            Some(budget) => schedule.at_share(self.round, budget.share()),
+            None => schedule.at(self.round),
+        }
+    }
+
+    /// Rounds that training will have had at its end: as many as planned, with a budget as many as
+    /// the used share of it suggests.
+    pub fn expected_rounds(&self, planned: u64) -> f64 {
+        let share = self.budget.as_ref().map_or(0.0, BudgetState::share);
+        if share > 0.0 { (self.round - 1) as f64 / share } else { planned as f64 }
+    }
+
     /// The identities of the terminals, in the order of the views.
     pub fn ids(&self) -> Vec<TerminalId> {
         self.terminals.iter().map(|view| view.report.id).collect()

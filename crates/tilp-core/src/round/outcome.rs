@@ -1,7 +1,7 @@
 //! What comes back of an executed round: what the base station observes of it.
 
 use super::{SuccessCount, TerminalId};
-use crate::units::{Joules, Seconds};
+use crate::units::{Bytes, Joules, Seconds};
 
 /// What the base station observes of an executed round. Delays and energies carry measurement
 /// noise.
@@ -37,6 +37,8 @@ pub struct TerminalOutcome {
     pub computation: Seconds,
     /// Measured energy.
     pub energy: Joules,
+    /// Bytes that it exchanged with the base station, both ways.
+    pub bytes: Bytes,
     /// Loss on its minibatch, if it took part.
     pub loss: Option<f64>,
     /// Norm of its client-side gradient, if it took part.

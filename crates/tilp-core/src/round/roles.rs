@@ -51,6 +51,11 @@ pub trait Experimenter<C: ?Sized> {
     /// What is hidden before the next round. The loop asks on behalf of an [`OracleAccess`] only;
     /// asking leaves no trace in the cell.
     fn reveal(&mut self, cell: &mut C, question: &Question) -> Result<Truth, CellError>;
+    /// Whether the order fits inside what is left of the true budget. If it does not, the run ends
+    /// with the round before.
+    fn fits(&mut self, _cell: &mut C, _order: &RoundOrder) -> Result<bool, CellError> {
+        Ok(true)
+    }
     /// Looks at the cell before a round is executed.
     fn before(&mut self, cell: &mut C, order: &RoundOrder) -> Result<(), CellError>;
     /// The books of the round that was just executed; none for a cell without a known truth.

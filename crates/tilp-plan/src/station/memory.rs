@@ -77,6 +77,7 @@ impl StationMemory {
             aggregates,
             loss: self.loss,
             success: self.success.clone(),
+            budget: None,
             terminals: reports.iter().map(view).collect(),
         }
     }

@@ -8,8 +8,8 @@ mod tests;
 pub use memory::{StationMemory, TerminalMemory};
 
 use crate::round::{
-    Allocator, DecideError, Decision, Limits, Observation, OracleAccess, Outcome,
-    ProjectedDecision, RoundOrder, TerminalReport, TerminalSuccess,
+    Allocator, Budget, BudgetState, BudgetUse, DecideError, Decision, Limits, Observation,
+    OracleAccess, Outcome, ProjectedDecision, RoundOrder, TerminalReport, TerminalSuccess,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
@@ -32,6 +32,7 @@ pub struct Station {
     limits: Limits,
     schedule: TrainingSchedule,
     memory: StationMemory,
+    budget: Option<BudgetState>,
 }
 
 impl Station {
@@ -42,7 +43,19 @@ impl Station {
         schedule: TrainingSchedule,
         n_tasks: usize,
     ) -> Self {
-        Self { method, limits, schedule, memory: StationMemory::new(n_tasks) }
+        let memory = StationMemory::new(n_tasks);
+        Self { method, limits, schedule, memory, budget: None }
+    }
+
+    /// The same with budgets for the whole run.
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = (!budget.is_none()).then(|| BudgetState::new(budget));
+        self
+    }
+
+    /// Budgets of the run and what is used of them as metered; none without a budget.
+    pub fn budget(&self) -> Option<&BudgetState> {
+        self.budget.as_ref()
     }
 
     /// The round to be decided next, counted from 1.
@@ -63,7 +76,8 @@ impl Station {
     /// The state before the next round: what the terminals report, and what is remembered of them.
     pub fn observe(&self, reports: &[TerminalReport]) -> Observation {
         let aggregates = self.round().is_multiple_of(self.schedule.aggregate_every);
-        self.memory.observation(reports, aggregates)
+        let seen = self.memory.observation(reports, aggregates);
+        Observation { budget: self.budget.clone(), ..seen }
     }
 
     /// The order for the round seen.
@@ -82,7 +96,7 @@ impl Station {
             terminals: seen.ids(),
             plan: self.limits.project(decision),
             rule: self.schedule.rule,
-            rates: self.schedule.rates.at(seen.round),
+            rates: seen.rates(&self.schedule.rates),
             aggregates: seen.aggregates,
         }
     }
@@ -105,6 +119,10 @@ impl Station {
         }
         self.method.learn(seen, plan, outcome);
         self.memory.remember(seen, plan, outcome);
+        if let Some(BudgetState { used, .. }) = &mut self.budget {
+            let metered = outcome.terminals.iter().map(|one| (one.id, one.energy, one.bytes));
+            used.add(outcome.duration, metered);
+        }
     }
 
     /// The way in for the truth, which only the references `oracle` and `clairvoyant` have.
@@ -116,11 +134,17 @@ impl Station {
 impl Persist for Station {
     fn save(&self, snapshot: &mut Snapshot) {
         self.memory.save(snapshot);
+        if let Some(BudgetState { used, .. }) = &self.budget {
+            used.save("station/used", snapshot);
+        }
         self.method.save(snapshot);
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.memory.restore(snapshot)?;
+        if let Some(BudgetState { used, .. }) = &mut self.budget {
+            *used = BudgetUse::restored("station/used", snapshot)?;
+        }
         self.method.restore(snapshot)
     }
 }

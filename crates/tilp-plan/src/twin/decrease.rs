@@ -86,6 +86,6 @@ impl Twin {
         let norms = seen.terminals.iter().filter(lately).filter_map(|one| one.gradient_norm);
         let (sum, n) = norms.fold((0.0, 0.0), |(sum, n), norm| (sum + norm * norm, n + 1.0));
         let square = if n > 0.0 { sum / n } else { 1.0 };
-        f64::from(self.nominal.rates.at(seen.round).terminal) * square
+        f64::from(seen.rates(&self.nominal.rates).terminal) * square
     }
 }

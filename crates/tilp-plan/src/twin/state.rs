@@ -152,7 +152,7 @@ impl Twin {
         let batch = self.nominal.cost.profile.batch;
         let log_loss = self.training.log_losses(seen.loss);
         let variance = self.training.variances();
-        let outlook = self.outlook(seen.round);
+        let outlook = self.outlook(seen);
         TwinState {
             round: seen.round,
             lead: 0,
@@ -349,9 +349,10 @@ impl Twin {
     }
 
     /// What log-losses will do from a round to the last, by the power law of learning curves.
-    fn outlook(&self, round: u64) -> Outlook {
+    fn outlook(&self, seen: &Observation) -> Outlook {
         let LearningCurve { earliest, spread } = self.options.curve;
-        let (round, rounds) = (round.max(earliest) as f64, self.nominal.rates.rounds as f64);
+        let round = seen.round.max(earliest) as f64;
+        let rounds = seen.expected_rounds(self.nominal.rates.rounds);
         let fall = self.options.outlook * (rounds / round).ln().max(0.0);
         Outlook { fall, sd: spread * fall }
     }

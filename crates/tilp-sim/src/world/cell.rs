@@ -9,7 +9,8 @@ use super::radio::{Radio, RoundTiming};
 use crate::message::{Context, LayerWeights};
 use crate::rng::Seed;
 use crate::round::{
-    Cell, CellError, Outcome, RoundOrder, TerminalId, TerminalOutcome, TerminalReport, Tiers,
+    Budget, BudgetUse, Cell, CellError, Outcome, RoundOrder, TerminalId, TerminalOutcome,
+    TerminalReport, Tiers,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::engine::{self, Copies, Engine, Participant, RoundError};
@@ -31,6 +32,8 @@ pub struct CellParts<L = Halves> {
     pub presence: Presence,
     /// Standard deviation of the log-normal measurement error.
     pub measurement_noise: f64,
+    /// Budgets of the whole run. The cell meters what is used; a terminal without energy leaves.
+    pub budget: Budget,
     /// Seed of everything drawn while running.
     pub seed: Seed,
 }
@@ -48,6 +51,7 @@ pub struct RoundTruth {
 pub struct SimulatedCell<L = Halves> {
     parts: CellParts<L>,
     round: u64,
+    used: BudgetUse,
     last: Option<RoundTruth>,
 }
 
@@ -61,7 +65,7 @@ impl SimulatedCell {
 impl<L: Learner> SimulatedCell<L> {
     /// A cell before its first round.
     pub fn new(parts: CellParts<L>) -> Self {
-        Self { parts, round: 1, last: None }
+        Self { parts, round: 1, used: BudgetUse::default(), last: None }
     }
 
     /// The next round, counted from 1.
@@ -89,6 +93,54 @@ impl<L: Learner> SimulatedCell<L> {
         self.parts.learner.ids()
     }
 
+    /// The terminals that are there and those that have used up their energy, in the order of
+    /// their ids. The policy is for all of them.
+    pub fn members(&self) -> Vec<TerminalId> {
+        let CellParts { presence, learner, .. } = &self.parts;
+        match presence.changes.is_empty() && self.parts.budget.joules_per_terminal.is_none() {
+            true => learner.ids(),
+            // Terminals come and go at the start of a round: this is about the last one executed.
+            false => presence.at((self.round - 1).max(1)).into_iter().collect(),
+        }
+    }
+
+    /// What was really used so far.
+    pub fn used(&self) -> &BudgetUse {
+        &self.used
+    }
+
+    /// Whether a terminal has used up the energy that it may use.
+    fn is_empty(&self, id: TerminalId) -> bool {
+        let budget = self.parts.budget.joules_per_terminal;
+        budget.is_some_and(|budget| self.used.is_empty(id, budget))
+    }
+
+    /// Whether an order fits inside what is left of the budget: for the experimenter.
+    pub fn fits(&self, order: &RoundOrder) -> Result<bool, CellError> {
+        if self.parts.budget.is_none() {
+            return Ok(true);
+        }
+        self.check(order)?;
+        let mut used = self.used.clone();
+        let (_, timing) = self.preview(order);
+        used.add(timing.duration, timing.used(&order.terminals));
+        Ok(self.parts.budget.holds(&used))
+    }
+
+    /// How an order would go in time, energy and bytes. Sizes are known without data, so this is
+    /// known before anybody computes.
+    fn preview(&self, order: &RoundOrder) -> (Vec<TerminalReport>, RoundTiming) {
+        let reports: Vec<TerminalReport> =
+            order.terminals.iter().map(|&id| self.report(id)).collect();
+        let mut timing = self.parts.radio.timing(order, &reports);
+        if let Some(budget) = self.parts.budget.joules_per_terminal {
+            for (n, &id) in order.terminals.iter().enumerate() {
+                timing.stop_without_energy(n, self.used.left(id, budget));
+            }
+        }
+        (reports, timing)
+    }
+
     /// Index of the task of a terminal.
     pub fn task(&self, id: TerminalId) -> usize {
         self.parts.tasks[id.0 as usize]
@@ -97,8 +149,9 @@ impl<L: Learner> SimulatedCell<L> {
     /// Lets terminals leave and join so that those of the present round are there, each with its
     /// data of this round.
     fn gather(&mut self) -> Result<(), RoundError> {
-        let CellParts { learner, presence, .. } = &mut self.parts;
-        learner.gather(&presence.at(self.round), self.round)
+        let mut wanted = self.parts.presence.at(self.round);
+        wanted.retain(|id| !self.is_empty(*id));
+        self.parts.learner.gather(&wanted, self.round)
     }
 
     fn report(&self, id: TerminalId) -> TerminalReport {
@@ -183,7 +236,7 @@ impl<L: Learner> SimulatedCell<L> {
             let scheduled = order.plan.decision().terminals[n].scheduled;
             let own = trained.iter().find(|one| one.terminal == id);
             // After the round has closed nothing is measured.
-            let unfinished = timing.delays[n] > closes;
+            let unfinished = timing.delays[n] > closes || timing.out_of_energy[n];
             TerminalOutcome {
                 id,
                 took_part: own.is_some(),
@@ -192,6 +245,7 @@ impl<L: Learner> SimulatedCell<L> {
                 delay: if unfinished { closes } else { timing.delays[n] * time },
                 computation: if scheduled { cost.computation * time } else { Seconds(0.0) },
                 energy: Joules(joules.0 * energy),
+                bytes: timing.jobs[n].air(),
                 loss: own.map(|one| one.loss),
                 gradient_norm: own.map(|one| one.client_gradient_norm),
                 success: None,
@@ -248,13 +302,12 @@ impl<L: Learner> Cell for SimulatedCell<L> {
 
     fn execute(&mut self, order: &RoundOrder) -> Result<Outcome, CellError> {
         self.check(order)?;
-        let reports: Vec<TerminalReport> =
-            order.terminals.iter().map(|&id| self.report(id)).collect();
-        let timing = self.parts.radio.timing(order, &reports);
+        let (reports, timing) = self.preview(order);
         let round = self.round;
         let failed = |error: RoundError| CellError::Training { round, reason: error.to_string() };
         let trained = self.train(order, &timing).map_err(failed)?;
         let outcome = self.outcome(order, &timing, &trained);
+        self.used.add(timing.duration, timing.used(&order.terminals));
         self.last = Some(RoundTruth { reports, timing });
         self.round += 1;
         self.parts.radio.channel.advance();
@@ -274,12 +327,18 @@ impl<L: Learner> Persist for SimulatedCell<L> {
         self.parts.learner.save(snapshot);
         self.parts.radio.channel.save(snapshot);
         snapshot.put_u64("cell/round", vec![self.round]);
+        if !self.parts.budget.is_none() {
+            self.used.save("cell/used", snapshot);
+        }
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         let round = snapshot.u64_up_to("cell/round", 1, MOST_ROUNDS)?[0];
         if round == 0 {
             return Err(SnapshotError::value("cell/round", round, "at least 1"));
+        }
+        if !self.parts.budget.is_none() {
+            self.used = BudgetUse::restored("cell/used", snapshot)?;
         }
         // Terminals come and go at the start of a round: the snapshot was taken before that.
         self.round = (round - 1).max(1);

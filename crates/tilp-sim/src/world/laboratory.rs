@@ -177,7 +177,7 @@ impl<X> Laboratory<X> {
     {
         // The cell counts the next round; robots are as they were in the last one.
         let done = cell.round() - 1;
-        self.examiner.success(done, set, 0, episodes, &cell.present(), &cell.model()?)
+        self.examiner.success(done, set, 0, episodes, &cell.members(), &cell.model()?)
     }
 
     fn deployed_losses<L: Learner>(
@@ -254,6 +254,10 @@ impl<L: Learner, X: Examiner<L>> Experimenter<SimulatedCell<L>> for Laboratory<X
             truth.success = self.true_success(round, episodes, &present, &model)?;
         }
         Ok(truth)
+    }
+
+    fn fits(&mut self, cell: &mut SimulatedCell<L>, order: &RoundOrder) -> Result<bool, CellError> {
+        cell.fits(order)
     }
 
     fn before(&mut self, cell: &mut SimulatedCell<L>, order: &RoundOrder) -> Result<(), CellError> {

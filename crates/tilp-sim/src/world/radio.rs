@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Channel, Disturbances};
 use crate::cost::{Cost, CostModel, Hardware, Job, RoundCosts, RoundInputs};
 use crate::round::{RoundOrder, TerminalId, TerminalReport};
-use crate::units::{Bytes, Gain, Hertz, Seconds};
+use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 use crate::wireless::round_delay;
 
 /// What happens to a terminal that misses the deadline.
@@ -49,6 +49,8 @@ pub struct RoundTiming {
     pub fits: Vec<bool>,
     /// Involved, fits its memory, and finished before the round closed.
     pub in_time: Vec<bool>,
+    /// Its energy ended before its job did.
+    pub out_of_energy: Vec<bool>,
     /// The part of its job on the air that each got done.
     pub jobs: Vec<Job>,
     /// Bandwidth each really had.
@@ -106,6 +108,7 @@ impl Radio {
             latency: round_delay(scheduled).min(self.give_up),
             duration: round_delay(delays.iter().copied()).min(closes),
             bandwidths: grants.iter().map(|grant| grant.bandwidth).collect(),
+            out_of_energy: vec![false; involved.len()],
             involved,
             fits,
             in_time,
@@ -122,6 +125,44 @@ impl Radio {
             // Under Rayleigh fading a wait has no mean, so it ends at the give-up time.
             Late::Wait => self.give_up,
         }
+    }
+}
+
+impl RoundTiming {
+    /// What each terminal used in the round.
+    pub fn used<'a>(
+        &'a self,
+        ids: &'a [TerminalId],
+    ) -> impl Iterator<Item = (TerminalId, Joules, Bytes)> + 'a {
+        let one = |(&id, (cost, job)): (&TerminalId, (&Cost, &Job))| {
+            (id, cost.energy_compute + cost.energy_radio, job.air())
+        };
+        ids.iter().zip(self.costs.iter().zip(&self.jobs)).map(one)
+    }
+
+    /// Cuts a terminal off where its energy ends: it computes first, then sends. It contributes
+    /// nothing to the round.
+    pub fn stop_without_energy(&mut self, n: usize, left: Joules) {
+        let full = self.costs[n];
+        if full.energy_compute + full.energy_radio <= left {
+            return;
+        }
+        let share = |part: Joules, of: Joules| if of.0 > 0.0 { part.0 / of.0 } else { 1.0 };
+        let compute = full.energy_compute.min(left);
+        let radio = left - compute;
+        let (computed, sent) =
+            (share(compute, full.energy_compute), share(radio, full.energy_radio));
+        let spent = Cost {
+            computation: full.computation * computed,
+            sending: full.sending * sent,
+            receiving: full.receiving * sent,
+            energy_compute: compute,
+            energy_radio: radio,
+        };
+        self.jobs[n] = self.jobs[n].part(on_air_share(&full, &spent));
+        self.costs[n] = spent;
+        self.in_time[n] = false;
+        self.out_of_energy[n] = true;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::record::{
     Checkpoint, Evaluation, Files, History, Identity, RecordError, RoundRow, RunFolder, Summary,
 };
 use crate::round::{
-    Cell, CellError, Evaluator, Observation, RoundOrder, SuccessCount, TerminalSuccess,
+    BudgetState, Cell, CellError, Evaluator, Observation, RoundOrder, SuccessCount, TerminalSuccess,
 };
 use crate::run::{LoopError, Observer, RoundRecord, Stop, run};
 use crate::scenario::{
@@ -121,6 +121,11 @@ impl RunSpec {
         Seeds { seed: self.seed, replicate: self.replicate }
     }
 
+    /// The round after which a run ends in any case. With a budget there is none.
+    fn last_round(&self) -> u64 {
+        if self.scenario.budget().is_none() { self.scenario.rounds() } else { u64::MAX }
+    }
+
     fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
         let mut manifest = json!({
             "method": self.method.name(),
@@ -191,7 +196,7 @@ fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
         None => keeper.begin(&environment, &cell, &station)?,
     }
     let set_up = watcher.time().seconds();
-    let last = spec.scenario.rounds();
+    let last = spec.last_round();
     let stop = run(&mut cell, &mut station, &mut evaluator, &mut laboratory, last, &mut keeper);
     if let Some(error) = keeper.error.take() {
         return Err(error);
@@ -203,6 +208,7 @@ fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
     let evaluation = Evaluation {
         first_passage: scenario.first_passage(),
         rule: Some(spec.method.training(scenario)?),
+        budget: scenario.budget(),
         ..evaluation(&laboratory, &mut cell, base, scenario)?
     };
     let timing = json!({
@@ -287,6 +293,12 @@ impl<'a> Keeper<'a> {
         self.history.rounds.last().map_or(0, |row| row.round)
     }
 
+    /// Rounds of the whole run after so many; with a budget as many as its used share suggests.
+    fn total(&self, done: u64, station: &Station) -> u64 {
+        let share = station.budget().map_or(0.0, BudgetState::share);
+        if share > 0.0 { (done as f64 / share).ceil() as u64 } else { self.spec.scenario.rounds() }
+    }
+
     /// Takes the state of a checkpoint back. Round, history, cell and base station must agree.
     fn restore(
         &mut self,
@@ -297,8 +309,8 @@ impl<'a> Keeper<'a> {
         self.history.restore(&checkpoint.state)?;
         let done = checkpoint.round;
         let counted = self.history.rounds.iter().zip(1..).all(|(row, round)| row.round == round);
-        if !counted || self.last_round() != done || done > self.spec.scenario.rounds() {
-            let expected = format!("rounds 1 to {done} of {}", self.spec.scenario.rounds());
+        if !counted || self.last_round() != done || done > self.spec.last_round() {
+            let expected = format!("rounds 1 to {done} of {}", self.spec.last_round());
             return Err(SnapshotError::value("record/rounds", self.last_round(), expected).into());
         }
         for name in ["cell/round", "station/round"] {
@@ -365,9 +377,8 @@ impl<'a> Keeper<'a> {
         if let Some(loss) = round.outcome.loss.filter(|loss| !loss.is_finite()) {
             return Err(RunError::Diverged { round: row.round, loss });
         }
-        let total = self.spec.scenario.rounds();
-        self.watcher.round(row, total);
-        let stop = self.watcher.asked_to_stop() && row.round < total;
+        self.watcher.round(row, self.total(row.round, station));
+        let stop = self.watcher.asked_to_stop() && row.round < self.spec.last_round();
         if stop || row.round.is_multiple_of(self.spec.checkpoint_every) {
             let files = Files::new().checkpoint(&self.checkpoint(cell, station));
             self.folder.write(&files)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Evaluation, FirstPassage, History, Identity};
 use crate::cost::Hardware;
 use crate::round::{
-    Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
+    Budget, Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
     TerminalDecision, TerminalId, TerminalLedger, TerminalOutcome, TerminalReport, TerminalSuccess,
     TerminalView, Violation,
 };
@@ -58,6 +58,7 @@ pub(super) fn evaluation() -> Evaluation {
         rule: Some(Rule::Parallel),
         events: Vec::new(),
         note: None,
+        budget: Budget::default(),
     }
 }
 
@@ -123,6 +124,7 @@ fn observation(round: u64) -> Observation {
         aggregates: round.is_multiple_of(5),
         loss: None,
         success: None,
+        budget: None,
         terminals: (0..N).map(view).collect(),
     }
 }
@@ -176,6 +178,7 @@ fn outcome(round: u64) -> Outcome {
         delay: Seconds([1.1, 2.9, 0.0][n]),
         computation: Seconds(0.5),
         energy: Joules(0.3),
+        bytes: Bytes(0),
         loss: (n == 0).then(|| 1.0 / round as f64),
         gradient_norm: (n == 0).then_some(0.1),
         success: None,

@@ -9,9 +9,10 @@ use super::{
     mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy, server_steps,
     success_area, success_rate, total_energy, total_volume, wilson_95,
 };
-use crate::round::{SuccessCount, TerminalSuccess};
+use crate::round::{Budget, BudgetState, BudgetUse, SuccessCount, TerminalId, TerminalSuccess};
 use crate::rule::Rule;
 use crate::statistics::{mean, quantile};
+use crate::units::{Bytes, Joules, Seconds};
 
 /// What was measured around the rounds, besides the rows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +31,8 @@ pub struct Evaluation {
     pub events: Vec<EventMark>,
     /// What kind of scenario it was, where that needs saying.
     pub note: Option<String>,
+    /// Budgets of the run.
+    pub budget: Budget,
 }
 
 /// A value for each success threshold; none where it was not reached.
@@ -110,6 +113,9 @@ pub struct Summary {
     pub eval_episodes_total: u64,
     /// Simulated time of the run.
     pub clock_total_s: f64,
+    /// Of each budget of the run the share that was used.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub budget_used: BTreeMap<String, f64>,
     /// Round and success on report episodes; round 0 is the base policy. A round counts the
     /// terminals that were there.
     pub success_curve: Vec<(u64, f64)>,
@@ -165,6 +171,7 @@ impl Summary {
                 + all.episodes
                 + evaluation.base.map_or(0, |count| count.episodes),
             clock_total_s: rounds.last().map_or(0.0, |row| row.clock_s),
+            budget_used: budget_used(history, evaluation.budget),
             success_area: success_area(&curve).filter(|_| !events.is_empty()),
             events: event_summaries(events, &curve, rounds),
             success_curve: curve,
@@ -177,6 +184,20 @@ fn success_curve(rounds: &[RoundRow], evaluation: &Evaluation) -> Vec<(u64, f64)
     let base = evaluation.base.and_then(SuccessCount::rate).map(|success| (0, success));
     let measured = rounds.iter().filter_map(|row| Some((row.round, row.report_success?)));
     base.into_iter().chain(measured).collect()
+}
+
+/// What was really used of every budget that is set.
+fn budget_used(history: &History, budget: Budget) -> BTreeMap<String, f64> {
+    let mut used = BudgetUse::default();
+    for row in &history.terminals {
+        let bytes = Bytes(row.bytes_up + row.bytes_down + row.bytes_sync);
+        let joules = Joules(row.energy_radio_j + row.energy_compute_j);
+        let one = (TerminalId(row.terminal as u32), joules, bytes);
+        used.add(Seconds(0.0), std::iter::once(one));
+    }
+    used.seconds = Seconds(history.rounds.last().map_or(0.0, |row| row.clock_s));
+    let shares = BudgetState { budget, used }.shares();
+    shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
 }
 
 /// Large-scale gain of every terminal in the first round in which it was there.
@@ -280,6 +301,28 @@ mod tests {
     fn a_run_without_a_round_has_no_means() {
         let summary = Summary::of(&History::default(), &Evaluation::default());
         assert_eq!(summary, Summary::default());
+    }
+
+    #[test]
+    fn of_every_budget_the_share_that_was_really_used_is_shown() {
+        let budget = Budget {
+            seconds: Some(Seconds(24.0)),
+            bytes: Some(Bytes(4044)),
+            joules: None,
+            joules_per_terminal: Some(Joules(6.0)),
+        };
+        let history = history(6);
+        let summary = Summary::of(&history, &Evaluation { budget, ..evaluation() });
+        let names: Vec<&str> = summary.budget_used.keys().map(String::as_str).collect();
+        assert_eq!(names, ["bytes", "joules_per_terminal", "seconds"]);
+        assert_eq!(summary.budget_used["seconds"], 0.5);
+        assert_eq!(summary.budget_used["bytes"], 0.5);
+        // Terminals use 0.6, 0.25 + 0.2 / round and 0 J a round.
+        let second: f64 = (1..=6).map(|round| 0.25 + 0.2 / f64::from(round)).sum();
+        let mean = (0.6 + second / 6.0) / 3.0;
+        assert!((summary.budget_used["joules_per_terminal"] - mean).abs() < 1e-12);
+        let json = serde_json::to_value(Summary::of(&history, &evaluation())).unwrap();
+        assert!(json.get("budget_used").is_none(), "a run without a budget has none");
     }
 
     #[test]

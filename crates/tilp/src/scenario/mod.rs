@@ -7,6 +7,7 @@ mod check_events;
 mod check_tilp;
 mod events;
 mod format;
+mod heterogeneity;
 mod knobs;
 mod learning;
 mod libero;
@@ -36,6 +37,7 @@ use std::path::PathBuf;
 
 use crate::record::EventMark;
 use crate::record::FirstPassage;
+use crate::round::Budget;
 use load::Loaded;
 use raw::Raw;
 
@@ -94,7 +96,7 @@ impl Scenario {
         self.raw.version
     }
 
-    /// Training rounds T.
+    /// Training rounds T; with a budget the rounds that a method may expect.
     pub fn rounds(&self) -> u64 {
         self.raw.rounds
     }
@@ -104,9 +106,14 @@ impl Scenario {
         events::marks(&self.raw)
     }
 
-    /// Number of terminals N.
+    /// Number of terminals N, those that join later included.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// Budgets of the whole run. With one, [`Scenario::rounds`] is no limit.
+    pub fn budget(&self) -> Budget {
+        assemble::budget(&self.raw)
     }
 
     /// When a success threshold counts as reached.
@@ -117,6 +124,11 @@ impl Scenario {
     /// The terminals that are there in a round, in the order of their ids.
     pub fn members(&self, round: u64) -> Vec<TerminalId> {
         events::presence(&self.raw).at(round).into_iter().collect()
+    }
+
+    /// Number of terminals in the last round: success at the end is measured on these.
+    pub fn n_terminals_at_end(&self) -> usize {
+        events::presence(&self.raw).at(self.raw.rounds).len()
     }
 
     /// Final episodes of each terminal.

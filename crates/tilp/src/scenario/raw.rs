@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::heterogeneity::Heterogeneity;
 use super::knobs::{Baselines, Oracle};
 use super::learning::Learning;
 use super::profile::Profile;
@@ -30,6 +31,10 @@ pub struct Raw {
     pub version: u32,
     /// Training rounds T.
     pub rounds: u64,
+    /// How much the terminals differ; `docs/heterogeneity.md` has the mapping. Not written at its
+    /// default, which is the scenario as it stands.
+    #[serde(default, skip_serializing_if = "Heterogeneity::is_default")]
+    pub heterogeneity: Heterogeneity,
     /// The radio cell.
     pub cell: Cell,
     /// Limits of the problem.
@@ -108,6 +113,33 @@ pub struct Limits {
     pub give_up_s: f64,
     /// What happens to a terminal that misses the deadline.
     pub late: Late,
+    /// Budgets of the whole run. With one, `rounds` is no limit.
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
+}
+
+/// Budgets of the whole run; what is not named has no bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Simulated seconds, waiting for copies included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Joules of all terminals together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<f64>,
+    /// Joules of each terminal. One that has used them up leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules_per_terminal: Option<f64>,
+    /// Bytes on the air, both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+}
+
+impl Budget {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Hardware of the terminals. Ranges are drawn log-uniformly.
@@ -164,6 +196,10 @@ pub struct Tasks {
     pub range: VariantRange,
     /// Demonstrations per terminal.
     pub demonstrations: usize,
+    /// The number of demonstrations of a terminal is drawn log-uniformly between `demonstrations`
+    /// over this factor and times this factor; 1 for the same number everywhere.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub demonstrations_spread: f64,
     /// Noise put on the expert's motion while it demonstrates.
     pub demonstration_noise: f64,
     /// Control steps after which an episode has failed.
@@ -176,6 +212,14 @@ pub struct Tasks {
     /// The cells of LIBERO's suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub libero: Option<Libero>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
 }
 
 /// A suite of tasks.

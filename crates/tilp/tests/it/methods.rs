@@ -111,6 +111,7 @@ pub fn observation(profile: &Profile, hardware: &[Hardware], rng: &mut Rng) -> O
         SuccessCount { successes: rng.random_range(0..=episodes), episodes }
     };
     Observation {
+        budget: None,
         round: rng.random_range(1..100_000),
         clock: Seconds(0.0),
         aggregates: rng.random(),

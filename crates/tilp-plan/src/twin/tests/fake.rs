@@ -152,6 +152,7 @@ impl Fake {
             aggregates: self.round.is_multiple_of(self.nominal.aggregate_every),
             loss: None,
             success: None,
+            budget: None,
             terminals: (0..self.gains.len()).map(view).collect(),
         }
     }
@@ -237,6 +238,7 @@ impl Fake {
                 delay: if unfinished { self.nominal.closes } else { cost.delay() * clock },
                 computation: spent.computation * computing,
                 energy: Joules((spent.energy_compute + spent.energy_radio).0 * meter),
+                bytes: Bytes(0),
                 loss: None,
                 gradient_norm: None,
                 success: None,

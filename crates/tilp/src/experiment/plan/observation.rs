@@ -250,6 +250,7 @@ fn check(written: Written, expected: &Expected) -> Result<Observation, Observati
         aggregates,
         loss: checker.maybe("loss", written.loss, LOSS)?,
         success: written.success.map(|counts| success(counts, expected.suite)).transpose()?,
+        budget: None,
         terminals: written.terminals.into_iter().enumerate().map(view).collect::<Result<_, _>>()?,
     })
 }

@@ -220,6 +220,7 @@ fn terminal_outcome(row: &TerminalRow) -> TerminalOutcome {
         delay: Seconds(row.delay_observed_s),
         computation: Seconds(row.computation_observed_s),
         energy: Joules(row.energy_observed_j),
+        bytes: Bytes(row.bytes_up + row.bytes_down + row.bytes_sync),
         loss: known(row.loss),
         gradient_norm: known(row.gradient_norm),
         success: None,

@@ -119,7 +119,7 @@ impl Job {
 
     /// How many final episodes it has.
     pub fn episodes(&self) -> Episodes {
-        let (n, each) = (self.scenario.n_terminals(), self.scenario.final_episodes());
+        let (n, each) = (self.scenario.n_terminals_at_end(), self.scenario.final_episodes());
         Episodes { all: (n * each) as u64, far: (n_far(n) * each) as u64 }
     }
 }

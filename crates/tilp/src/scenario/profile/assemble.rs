@@ -11,7 +11,7 @@ use crate::cost::{self, CutProfile, Hardware};
 use crate::profile::{Law, LawEvaluator, LawExaminer, LawLearner, Members};
 use crate::rng::Seed;
 use crate::round::TerminalId;
-use crate::scenario::assemble::{Parts, Seeds, station_and_radio};
+use crate::scenario::assemble::{Parts, Seeds, budget, station_and_radio};
 use crate::scenario::events::presence;
 use crate::scenario::raw::Raw;
 use crate::scenario::robots::{deal_tasks, schedule, suite as suite_of};
@@ -53,6 +53,7 @@ pub(in crate::scenario) fn assemble(
         tasks,
         presence,
         measurement_noise: raw.hardware.measurement_noise,
+        budget: budget(raw),
         seed: seed.named("world"),
     });
     Ok(Parts {
@@ -147,13 +148,13 @@ pub(in crate::scenario) fn tasks(raw: &Raw, mut dealt: Vec<usize>) -> Vec<usize>
 
 /// Sizes of the model per cut.
 pub(in crate::scenario) fn cost_profile(raw: &Raw, profile: &Profile) -> cost::Profile {
-    let bytes = u64::from(profile.exchange_bits) / 8;
     let rows = profile.cuts.iter().zip(1..);
     let cuts = rows.map(|(row, cut)| CutProfile {
         cut,
         activation_elements: row.activation_elements as usize,
         operations: Operations(row.operations),
-        parameters: Bytes(row.trained_parameters * bytes),
+        // Accounted in 32 bits; the encoding of exchanged layers is the accounting's.
+        parameters: Bytes(4 * row.trained_parameters),
         memory: Bytes(row.memory_bytes),
     });
     cost::Profile { batch: raw.learning.batch, action: profile.label_values, cuts: cuts.collect() }
