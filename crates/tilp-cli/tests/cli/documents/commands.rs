@@ -160,6 +160,10 @@ fn refused(words: &[&str], is_sentence: bool) -> Option<String> {
             return (!passes).then(|| text.lines().next().unwrap_or_default().to_owned());
         }
     };
+    let unknown = methods(&arguments.verb).find_map(|name| tilp::scenario::method(name).err());
+    if let Some(error) = unknown {
+        return Some(error.to_string());
+    }
     let (scenario, overrides) = asked(&arguments.verb)?;
     // Files of the reader's own, and what needs MuJoCo or its data, cannot be tried here.
     let can_try = !scenario.contains(['.', '/']) && !overrides.iter().any(|one| is_foreign(one));
@@ -169,6 +173,18 @@ fn refused(words: &[&str], is_sentence: bool) -> Option<String> {
 
 fn is_foreign(value: &str) -> bool {
     value.contains("mujoco") || value.contains("cell.trace=") || value.contains("tasks.libero")
+}
+
+/// The methods that a command names. Groups of them are known to studies only.
+fn methods(verb: &Verb) -> impl Iterator<Item = &str> {
+    let named: Vec<&String> = match verb {
+        Verb::Run(run) => run.method.iter().collect(),
+        Verb::Compare(compare) => compare.methods.iter().collect(),
+        Verb::Sweep(sweep) => sweep.methods.iter().collect(),
+        _ => Vec::new(),
+    };
+    let is_group = |name: &&str| ["main", "published", "compressed"].contains(name);
+    named.into_iter().map(String::as_str).filter(move |name| !is_group(name))
 }
 
 /// The scenario and the values that a command asks for.
@@ -216,6 +232,7 @@ fn wrong_verbs_flags_and_values_are_found() {
     assert!(wrong("tilp run [SCENARIO] [--metod M]").contains("has no flag --metod"));
     assert!(wrong("tilp run tiny --rounds three").contains("invalid value 'three'"));
     assert!(wrong("tilp run teeny").contains("teeny"));
+    assert!(wrong("tilp run --method tlip").contains("tlip"));
     assert!(wrong("tilp run --set limits.band=3").contains("limits.band"));
     assert!(wrong("tilp report").contains("required"));
     assert_eq!(wrong_commands("tilp report", true), [""; 0]);
