@@ -346,7 +346,6 @@ fn engine() -> Engine<Policy> {
         optimiser: Optimiser::Sgd { momentum: 0.0 },
         clip: 0.0,
         state_at_aggregation: Default::default(),
-        exchange: Default::default(),
         compressor: Compressor::Quantize,
         exchange: Exchange::Single,
     };
