@@ -3,7 +3,7 @@
 pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
-mod health;
+pub mod health;
 mod open;
 mod plan;
 mod pretrain;
@@ -14,7 +14,6 @@ pub mod study;
 
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
-pub use health::{CutSizes, Health, health};
 pub use open::opened;
 pub use plan::{
     Expected, LossDecreaseRow, MOST_BYTES, ObservationError, PlanError, PlanReport, PlanSpec,

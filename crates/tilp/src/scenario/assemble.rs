@@ -13,7 +13,7 @@ use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{Clock, Problem};
-use crate::cost::{Accounting, CostModel, Hardware, Profile};
+use crate::cost::{Accounting, CostModel, Downlink, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
 use crate::round::{Budget, Limits, TerminalId};
@@ -163,6 +163,10 @@ pub(super) fn cost_model(raw: &raw::Raw, policy: &Policy) -> CostModel {
         profile: profile(raw, policy),
         accounting: accounting(raw),
         rate_model: raw.cell.fading,
+        downlink: match (raw.radio.downlink, raw.radio.station_power_w) {
+            (raw::Downlink::Own, Some(power)) => Downlink::Own(Watts(power)),
+            _ => Downlink::Shared,
+        },
     }
 }
 

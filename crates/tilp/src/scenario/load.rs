@@ -167,7 +167,7 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 10] = [
+const UNWRITTEN: [&str; 13] = [
     "evaluation.first_passage",
     "learning.server",
     "limits.budget.bytes",
@@ -177,6 +177,9 @@ const UNWRITTEN: [&str; 10] = [
     "methods.reference.clairvoyant_episodes",
     "methods.reference.deficit",
     "methods.reference.deficit_prior",
+    "methods.reference.near_compression",
+    "radio.downlink",
+    "radio.station_power_w",
     "tasks.engine",
 ];
 

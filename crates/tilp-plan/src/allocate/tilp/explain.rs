@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::plan::{Planned, Sights, is_rejected};
 use super::{Tilp, guide};
-use crate::cost::{Grant, Link};
+use crate::cost::Grant;
 use crate::lanes::LANES;
 use crate::round::{Decision, Observation};
 use crate::search::cem::Ranked;
@@ -268,8 +268,7 @@ impl<'a> Inquiry<'a> {
         let holders = if aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
         let bandwidth = nominal.cost.free_band(n_terminals, holders);
         let grant = Grant { bandwidth, power: limits.power };
-        let (gain, fading_power) = (view.report.gain, view.report.fading_power);
-        let link = Link { gain, fading_power, model: nominal.cost.rate_model };
+        let link = nominal.cost.link(view.report.gain, view.report.fading_power);
         let delay = |cut: &usize| {
             let job = nominal.cost.training_job(&view.report, *cut, limits.compression, aggregates);
             twin.network.safe_delay(n, &Exchange { job, link, grant }, twin.sure_z(1))
