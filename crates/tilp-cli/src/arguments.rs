@@ -18,7 +18,7 @@ Environment:
   RAYON_NUM_THREADS  threads (default: all cores); results do not depend on it";
 
 const PLAN_EXAMPLE: &str = "\
-An observation is JSON, at most 16 MiB of it; docs/plan.md has the schema. To begin with:
+An observation is JSON, at most 16 MiB of it; docs/reference/observation.md has its fields. To begin with:
   tilp plan --example tiny > observation.json
   tilp plan tiny < observation.json";
 

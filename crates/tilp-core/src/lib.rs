@@ -1,7 +1,29 @@
-//! The words of TiLP: what passes between base station, cell and experimenter, and the formulas
-//! that all of them share.
+//! What passes between base station, cell and experimenter, and the formulas that they share.
 //!
-//! Reading order: [`units`], [`round`], [`wireless`], [`cost`], [`message`].
+//! No robots, no training, no planning: a terminal, a planner and a simulation all depend on this
+//! crate and can be built without each other.
+//!
+//! # Reading order
+//!
+//! 1. [`units`]: quantities with units. [`rng`]: one seed, named random streams.
+//! 2. [`round`]: report, observation, decision, order, outcome, and the traits of the roles.
+//! 3. [`wireless`]: path loss, fading, rate, delay, energy, and recorded channels.
+//! 4. [`cost`]: what a round costs every terminal. The cell computes it with true hardware, a method
+//!    with nominal hardware.
+//! 5. [`message`] and [`compress`]: what crosses the air, byte by byte. [`rule`] and [`rates`]: how a
+//!    round is trained.
+//! 6. [`snapshot`]: state as named arrays, for checkpoints. [`wire`]: reading untrusted bytes.
+//!
+//! ```
+//! use tilp_core::units::{Gain, Hertz, Watts};
+//! use tilp_core::wireless::{RateModel, rate};
+//!
+//! // 1 MHz at 0.1 W over a path loss of 110 dB, with a noise figure of 9 dB.
+//! let noise_w_per_hz = 3.2e-20;
+//! let gain = Gain::from_loss_db(110.0);
+//! let found = rate(RateModel::Held, Hertz(1e6), Watts(0.1), gain, 1.0, noise_w_per_hz);
+//! assert!((found.0 / 1e6 - 5.0).abs() < 0.1, "about 5 Mbit/s, found {found:?}");
+//! ```
 
 pub mod compress;
 pub mod cost;

@@ -8,7 +8,8 @@
 //! layer weights. Orders, acknowledgements and copies that change sides are in `control.rs`; they
 //! are not billed.
 
-use crate::compress::Compressor;
+use crate::compress::{Compressor, Exchange};
+use crate::rng::{Rng, Seed};
 use crate::round::TerminalId;
 use crate::wire::{Reader, WireError, expect, get_floats, put_floats};
 
@@ -16,7 +17,7 @@ use crate::wire::{Reader, WireError, expect, get_floats, put_floats};
 pub const MESSAGE_HEADER_BYTES: usize = 20;
 
 const MARK: u16 = 0x4c54;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +43,14 @@ pub enum Kind {
     Aggregated = 9,
     /// Acknowledgement.
     Acknowledged = 10,
+    /// [`LayerWeights`] in 16 bits.
+    HalfWeights = 11,
+    /// [`LayerWeights`] in 8 bits.
+    ByteWeights = 12,
 }
 
 impl Kind {
-    const ALL: [Kind; 10] = [
+    const ALL: [Kind; 12] = [
         Kind::Activation,
         Kind::CutGradient,
         Kind::LayerWeights,
@@ -56,11 +61,27 @@ impl Kind {
         Kind::MovedCopies,
         Kind::Aggregated,
         Kind::Acknowledged,
+        Kind::HalfWeights,
+        Kind::ByteWeights,
     ];
 
     /// Whether the cost model bills messages of this kind.
     pub fn is_billed(self) -> bool {
-        matches!(self, Kind::Activation | Kind::CutGradient | Kind::LayerWeights)
+        matches!(self, Kind::Activation | Kind::CutGradient) || self.exchange().is_some()
+    }
+
+    /// The encoding of layer weights; `None` for other messages.
+    pub fn exchange(self) -> Option<Exchange> {
+        Exchange::ALL.into_iter().find(|encoding| Self::of(*encoding) == self)
+    }
+
+    /// The kind of layer weights in this encoding.
+    fn of(encoding: Exchange) -> Self {
+        match encoding {
+            Exchange::Single => Kind::LayerWeights,
+            Exchange::Half => Kind::HalfWeights,
+            Exchange::Byte => Kind::ByteWeights,
+        }
     }
 }
 
@@ -203,30 +224,42 @@ impl CutGradient {
 
 impl LayerWeights {
     /// Length of such a message for layers of so many parameters.
-    pub fn n_bytes(n_parameters: impl Iterator<Item = usize>) -> usize {
-        MESSAGE_HEADER_BYTES + 4 * n_parameters.sum::<usize>()
+    pub fn n_bytes(encoding: Exchange, n_parameters: impl Iterator<Item = usize>) -> usize {
+        let layers = n_parameters.map(|count| encoding.layer_bytes(count));
+        MESSAGE_HEADER_BYTES + layers.sum::<usize>()
     }
 
-    /// The message as bytes.
+    /// The message as bytes, in 32 bits.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(Self::n_bytes(self.layers.iter().map(Vec::len)));
-        put_header(Kind::LayerWeights, self.context, self.first, &mut bytes);
+        self.encoded(Exchange::Single, &mut Seed::new(0).rng())
+    }
+
+    /// The message as bytes in this encoding. Fewer than 32 bits are rounded by chance.
+    pub fn encoded(&self, encoding: Exchange, rng: &mut Rng) -> Vec<u8> {
+        let sizes = self.layers.iter().map(Vec::len);
+        let mut bytes = Vec::with_capacity(Self::n_bytes(encoding, sizes));
+        put_header(Kind::of(encoding), self.context, self.first, &mut bytes);
         for layer in &self.layers {
-            put_floats(layer, &mut bytes);
+            encoding.put(layer, rng, &mut bytes);
         }
         bytes
     }
 
-    /// Reads a message about layers of a model with these numbers of parameters per layer.
+    /// Reads a message, in any encoding, about layers of a model with these numbers of parameters
+    /// per layer.
     pub fn from_bytes(bytes: &[u8], n_parameters: &[usize]) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
-        let (context, first) = get_header(Kind::LayerWeights, &mut reader)?;
+        let (kind, context, first) = read_header(&mut reader)?;
+        let Some(encoding) = kind.exchange() else {
+            return Err(WireError::new("kind", kind as u64, "layer weights"));
+        };
         check_layers(first, context.cut, n_parameters.len())?;
         let wanted = &n_parameters[usize::from(first) - 1..usize::from(context.cut)];
-        expect("length", bytes.len(), Self::n_bytes(wanted.iter().copied()))?;
+        expect("length", bytes.len(), Self::n_bytes(encoding, wanted.iter().copied()))?;
         let mut layers = vec![Vec::new(); wanted.len()];
-        for (layer, count) in layers.iter_mut().zip(wanted) {
-            get_floats(reader.bytes("parameters", 4 * count)?, layer);
+        for (layer, &count) in layers.iter_mut().zip(wanted) {
+            let body = reader.bytes("parameters", encoding.layer_bytes(count))?;
+            encoding.get(body, count, layer);
         }
         Ok(Self { context, first, layers })
     }
@@ -254,7 +287,7 @@ fn read_header(reader: &mut Reader<'_>) -> Result<(Kind, Context, u16), WireErro
     expect("version", reader.u8("version")?.into(), VERSION.into())?;
     let number = reader.u8("kind")?;
     let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == number);
-    let kind = kind.ok_or_else(|| WireError::new("kind", number.into(), "1 to 10"))?;
+    let kind = kind.ok_or_else(|| WireError::new("kind", number.into(), "1 to 12"))?;
     let (cut, first) = (reader.u16("cut")?, reader.u16("first layer")?);
     let (terminal, round) = (TerminalId(reader.u32("terminal")?), reader.u64("round")?);
     Ok((kind, Context { round, terminal, cut }, first))
@@ -275,6 +308,27 @@ mod tests {
         let layers = vec![vec![1.0, 2.0], vec![3.0]];
         let model = LayerWeights { context: CONTEXT, first: 1, layers };
         assert_eq!(LayerWeights::from_bytes(&model.to_bytes(), &[2, 1, 9]), Ok(model));
+    }
+
+    #[test]
+    fn layers_in_fewer_bits_are_shorter_and_say_their_encoding() {
+        let layers = vec![vec![0.5; 640], vec![], vec![-0.25; 65]];
+        let model = LayerWeights { context: Context { cut: 3, ..CONTEXT }, first: 1, layers };
+        let sizes = [640, 0, 65];
+        for (encoding, length) in Exchange::ALL.into_iter().zip([2840, 1430, 20 + 680 + 73]) {
+            let bytes = model.encoded(encoding, &mut Seed::new(1).rng());
+            assert_eq!(bytes.len(), length);
+            assert_eq!(LayerWeights::n_bytes(encoding, sizes.into_iter()), length);
+            let (kind, _) = peek(&bytes).unwrap();
+            assert!(kind.exchange() == Some(encoding) && kind.is_billed());
+            // Both values are levels of every encoding.
+            assert_eq!(LayerWeights::from_bytes(&bytes, &sizes).as_ref(), Ok(&model));
+            for length in 0..bytes.len() {
+                assert!(LayerWeights::from_bytes(&bytes[..length], &sizes).is_err());
+            }
+        }
+        let other = CutGradient { context: CONTEXT, loss: 0.0, payload: vec![] }.to_bytes();
+        assert_eq!(LayerWeights::from_bytes(&other, &sizes).unwrap_err().field, "kind");
     }
 
     #[test]
@@ -299,6 +353,6 @@ mod tests {
         let mut bytes = CutGradient { context: CONTEXT, loss: 0.0, payload: vec![] }.to_bytes();
         bytes[2] = 9;
         let said = CutGradient::from_bytes(&bytes).unwrap_err().to_string();
-        assert_eq!(said, "version = 9, expected 1");
+        assert_eq!(said, "version = 9, expected 2");
     }
 }

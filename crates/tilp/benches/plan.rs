@@ -21,7 +21,7 @@ use tilp::round::{Allocator, Limits, Observation, TerminalId, TerminalReport, Te
 use tilp::scenario::{Scenario, tilp_options};
 use tilp::search::cem::Cem;
 use tilp::search::sample::Choice;
-use tilp::split::compress::Compressor;
+use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::model::CutProfile;
 use tilp::split::rates::{RateSchedule, Rates};
 use tilp::twin::{Nominal, RewardWeights, TwinOptions};
@@ -193,6 +193,7 @@ fn nominal(n_terminals: usize) -> Nominal {
             compressor: Compressor::Quantize,
             payload: Payload::Encoded,
             sync: Sync::Billed,
+            exchange: Exchange::Single,
         },
         rate_model: RateModel::Held,
         downlink: Downlink::Shared,
@@ -208,6 +209,7 @@ fn nominal(n_terminals: usize) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n_terminals).map(|n| n % N_TASKS).collect(),
         n_tasks: N_TASKS,

@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use tilp::rng::Seed;
 use tilp::round::TerminalId;
-use tilp::split::compress::Compressor;
+use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::data::Dataset;
 use tilp::split::engine::{Engine, Participant, Settings};
 use tilp::split::model::{SplitModel, Weights};
+use tilp::split::optimiser::{Optimiser, StateAtAggregation};
 use tilp::split::policy::{Architecture, Policy};
 
 const SAMPLES: usize = 64;
@@ -93,8 +94,11 @@ fn engine(policy: &Arc<Policy>, base: &Weights, n_terminals: usize) -> Engine<Po
         samples: SAMPLES,
         server_rate: 0.01,
         client_rate: 0.01,
-        momentum: 0.0,
+        optimiser: Optimiser::Sgd { momentum: 0.0 },
+        clip: 0.0,
+        state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
+        exchange: Exchange::Single,
     };
     Engine::new(policy.clone(), settings, base, &data)
 }

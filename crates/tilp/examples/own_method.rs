@@ -30,10 +30,16 @@ impl Allocator for Turns {
     }
 }
 
-/// The registration.
-const TURNS: Method = Method::own("turns", "everybody in turn", |inputs| {
-    Box::new(Turns { problem: inputs.problem, knobs: inputs.knobs })
-});
+/// The method under a name; `n_scheduled` terminals at most take part in a round.
+///
+/// The closure captures what the method needs. `registry.add(turns(2))` puts it beside the methods
+/// of the library, and [`assemble`] takes it as it is.
+pub fn turns(n_scheduled: usize) -> Method {
+    Method::own(format!("turns-{n_scheduled}"), "everybody in turn", move |inputs| {
+        let knobs = ReferenceKnobs { n_scheduled, ..inputs.knobs };
+        Box::new(Turns { problem: inputs.problem, knobs })
+    })
+}
 
 /// Keeps who was scheduled and the training loss of every round.
 #[derive(Default)]
@@ -51,7 +57,7 @@ impl<C> Observer<C> for Rounds {
 pub fn rounds_of(scenario: &str, rounds: u64) -> Result<Rounds, RunError> {
     let scenario = Scenario::load(scenario, &[])?;
     let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } =
-        assemble(&scenario, TURNS, 0, None, &|_, _| {})?;
+        assemble(&scenario, turns(3), 0, None, &|_, _| {})?;
     let mut kept = Rounds::default();
     run(&mut cell, &mut station, &mut evaluator, &mut laboratory, rounds, &mut kept)?;
     Ok(kept)

@@ -40,8 +40,7 @@ pub fn health(arguments: &Health) -> Result<(), Failure> {
 }
 
 fn examination(arguments: &Health) -> Result<Examination, Failure> {
-    let scenario =
-        Scenario::load(&arguments.name, &arguments.overrides).map_err(Failure::input)?;
+    let scenario = Scenario::load(&arguments.name, &arguments.overrides).map_err(Failure::input)?;
     let named = arguments.criteria.iter().map(|name| Criterion::named(name));
     let mut criteria = named.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     if criteria.is_empty() {

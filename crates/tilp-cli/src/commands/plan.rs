@@ -55,11 +55,11 @@ fn learned(arguments: &Plan, folder: &Path) -> Result<PlanSpec, Failure> {
         )));
     }
     let (run, opened) = identified(folder)?;
-    if run.method.name != "tilp" {
+    if run.method.name() != "tilp" {
         return Err(Failure::input(format!(
             "{}: method = {}, expected a run of tilp",
             folder.display(),
-            run.method.name
+            run.method.name()
         )));
     }
     let checkpoint = opened.read_checkpoint(&run.identity()).map_err(Failure::input)?;
@@ -89,7 +89,8 @@ fn standard_input() -> Result<Vec<u8>, Failure> {
 }
 
 fn as_text(report: &PlanReport) -> String {
-    let mut text = headline(report);
+    let mut text = report.note.map_or(String::new(), |note| format!("{note}\n"));
+    text += &headline(report);
     text += &loss_line(report);
     text += "\n  n  task          band      power  cut  q     likely   sure     why\n";
     for row in report.terminals.iter().filter(|row| row.scheduled) {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tilp::experiment::{Ended, RunError, RunSpec, opened, run_single};
+use tilp::experiment::{Ended, RunError, RunSpec, read_run_identity, run_single};
 use tilp::record::{RecordError, RunFolder, Summary};
-use tilp::scenario::{Scenario, Seeds, method};
+use tilp::scenario::{Registry, Scenario, Seeds, method};
 
 use crate::arguments::{Format, Run};
 use crate::failure::Failure;
@@ -72,7 +72,7 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| {
         let name = folder_name(scenario.name());
         let seeds = Seeds { seed, replicate }.folder();
-        PathBuf::from(format!("runs/{name}-{}-{seeds}", method.name))
+        PathBuf::from(format!("runs/{name}-{}-{seeds}", method.name()))
     });
     let folder = RunFolder::create(&out).map_err(Failure::input)?;
     let checkpoint_every = arguments.checkpoint_every;
@@ -93,7 +93,8 @@ fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure
 /// What was run into a folder.
 pub fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
-    let (scenario, method, seeds) = opened(&folder).map_err(Failure::input)?;
+    let (scenario, method, seeds) =
+        read_run_identity(&folder, &Registry::builtin()).map_err(Failure::input)?;
     let Seeds { seed, replicate } = seeds;
     let checkpoint_every = u64::MAX;
     Ok((RunSpec { scenario, method, seed, replicate, checkpoint_every, about: about() }, folder))
@@ -122,8 +123,9 @@ fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> Str
     let [low, high] = summary.success_final_interval.unwrap_or([f64::NAN; 2]);
     let rta = [summary.rta.at_60, summary.rta.at_70, summary.rta.at_80];
     let rta = rta.map(|round| round.map_or("-".into(), |round| round.to_string())).join(" / ");
+    let note = spec.scenario.note().map_or(String::new(), |note| format!(" ({note})"));
     [
-        format!("{} on {}, seed {}", spec.method.name, spec.scenario.name(), spec.seeds()),
+        format!("{} on {}{note}, seed {}", spec.method.name(), spec.scenario.name(), spec.seeds()),
         format!(
             "  success            {} (95 %: {:.1} to {:.1} %), far third {}, worst task {}",
             percent(summary.success_final),

@@ -21,8 +21,10 @@ pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
             let scenario = Loaded::load(&file, &[]).map_err(Failure::input)?;
             let (name, version, hash) = (scenario.name(), scenario.version(), scenario.hash());
             let problem = scenario.problem_hash();
+            let note = scenario.note().map_or(String::new(), |note| format!("\n{note}"));
             output::print(&format!(
-                "{file} is sound: {name} version {version}\nhash {hash}\nhash without methods {problem}"
+                "{file} is sound: {name} version {version}\nhash {hash}\nhash without methods \
+                 {problem}{note}"
             ))
         }
         ScenarioVerb::Schema => {
@@ -55,15 +57,16 @@ fn list(format: Format) -> Result<(), Failure> {
                     "terminals": scenario.n_terminals(),
                     "rounds": scenario.rounds(),
                     "hash": scenario.hash(),
+                    "note": scenario.note(),
                 })
             })
             .collect();
         return output::print(&serde_json::to_string_pretty(&rows).expect("plain data"));
     }
-    let line = |(name, scenario): &(&str, Loaded)| {
+    let line = |(name, scenario): &(&&str, Loaded)| {
         let (terminals, rounds) = (scenario.n_terminals(), scenario.rounds());
         let (version, hash) = (scenario.version(), &scenario.hash()[..12]);
-        format!("{name:13} version {version}  {terminals:4} terminals  {rounds:5} rounds  {hash}")
+        format!("{name:15} version {version}  {terminals:4} terminals  {rounds:5} rounds  {hash}")
     };
     output::print(&entries.iter().map(line).collect::<Vec<_>>().join("\n"))
 }

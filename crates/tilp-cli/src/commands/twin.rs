@@ -30,6 +30,9 @@ pub fn twin(arguments: Twin) -> Result<(), Failure> {
 fn as_text(report: &TwinReport) -> String {
     let TwinReport { scenario, method, seed, rounds, frozen, .. } = report;
     let mut text = format!("twin of {method} on {scenario}, seed {seed}, {rounds} rounds\n");
+    if let Some(note) = report.note {
+        text += &format!("{note}\n");
+    }
     if !frozen.is_empty() {
         text += &format!("frozen by the scenario: {}\n", frozen.join(", "));
     }

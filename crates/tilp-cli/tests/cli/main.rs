@@ -1,11 +1,13 @@
 //! The program as its users meet it: arguments in; text, exit code and files out.
 //!
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
+//! - `documents`: what the documents name exists.
 //! - `engines`: robots in MuJoCo, and the program without it.
 //! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
 //! - `old_runs`: folders of version 1 of the program.
 //! - `output`: formats, quiet, pipes, help.
 //! - `plan`: an observation in, a plan with reasons out.
+//! - `profile`: own tables in, marked results out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
 //! - `scenario`: the verbs of `tilp scenario`.
 //! - `serve`: clients of a policy, good and bad.
@@ -14,11 +16,13 @@
 //! - `twin`: `tilp twin` and the folders it refuses.
 
 mod bad_input;
+mod documents;
 mod engines;
 mod libero;
 mod old_runs;
 mod output;
 mod plan;
+mod profile;
 mod repeat;
 mod scenario;
 mod scratch;

@@ -1,10 +1,12 @@
-//! Compression of the activation at the cut and of the gradient that comes back.
+//! Compression of the activation at the cut and of the gradient that comes back, and the encoding
+//! of layers that are exchanged.
 //!
 //! `q` is the share of the 32-bit payload that is not sent. An encoded payload says itself how it
 //! is packed, so the receiver needs no `q`; and the gradient returns in the packing of the
 //! activation: in as many bits, or on the same positions, values only.
 
 mod bits;
+mod exchange;
 mod feedback;
 mod quantize;
 mod sparse;
@@ -12,6 +14,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
+pub use exchange::Exchange;
 pub use feedback::ErrorFeedback;
 pub use sparse::{kept_per_sample, top_positions};
 

@@ -3,9 +3,11 @@
 //! The world calls it with the true hardware, allocators and the twin with nominal values; a
 //! difference between the two is a difference of the arguments, never of the formula.
 
+mod pending;
 mod profile;
 mod round;
 
+pub use pending::FrontCopies;
 pub use profile::{Accounting, CutProfile, Payload, Profile, Sync};
 pub use round::{CostModel, RoundCosts, RoundInputs};
 
@@ -113,6 +115,11 @@ impl Cost {
     /// Delay of the terminal: computation and both directions of transmission.
     pub fn delay(&self) -> Seconds {
         self.computation + self.sending + self.receiving
+    }
+
+    /// Energy of computation and sending.
+    pub fn energy(&self) -> Joules {
+        self.energy_compute + self.energy_radio
     }
 
     /// What is spent by `deadline`: a terminal that is cut off has computed first and sent and

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Job;
-use crate::compress::Compressor;
+use crate::compress::{Compressor, Exchange};
 use crate::message::{Activation, CutGradient, MESSAGE_HEADER_BYTES};
 use crate::units::{Bytes, Operations};
 
@@ -22,6 +22,19 @@ pub struct CutProfile {
     pub parameters: Bytes,
     /// Parameters, gradients, optimiser state and the cached activations of a batch (`m(l)`).
     pub memory: Bytes,
+}
+
+impl CutProfile {
+    /// A cut after layer `cut`. The arguments are the fields, in their order.
+    pub fn new(
+        cut: usize,
+        activation_elements: usize,
+        operations: Operations,
+        parameters: Bytes,
+        memory: Bytes,
+    ) -> Self {
+        Self { cut, activation_elements, operations, parameters, memory }
+    }
 }
 
 /// Sizes of the policy: everything a cost depends on.
@@ -92,6 +105,8 @@ pub struct Accounting {
     pub payload: Payload,
     /// Whether model exchange is billed.
     pub sync: Sync,
+    /// The encoding of exchanged layers.
+    pub exchange: Exchange,
 }
 
 impl Accounting {
@@ -117,12 +132,13 @@ impl Accounting {
     }
 
     /// What a terminal has to do that fetches the whole model, trains it on so many samples and
-    /// sends its change back. The model is its payload, so it is billed whatever `sync` says; what
-    /// is fetched is never compressed.
+    /// sends it back. The model is its payload, so it is billed whatever `sync` says. What is
+    /// fetched is in the encoding of exchanged layers. So is what is sent back without
+    /// compression; with compression it is the change. A nominal payload counts 32 bits.
     pub fn whole(&self, profile: &Profile, samples: usize, compression: f64) -> Job {
         let last = profile.cuts.len();
         let model = profile.parameters(0, last);
-        let plain = model + Bytes(MESSAGE_HEADER_BYTES as u64);
+        let plain = self.layers(profile, 0, last) + Bytes(MESSAGE_HEADER_BYTES as u64);
         let numbers = (model.0 / 4) as usize;
         let encoded = MESSAGE_HEADER_BYTES + self.compressor.payload_bytes(numbers, 1, compression);
         let up = match self.payload {
@@ -165,10 +181,19 @@ impl Accounting {
 
     /// Bytes of layers `from + 1 ..= to`, as billed.
     fn model(&self, profile: &Profile, from: usize, to: usize) -> Bytes {
-        let parameters = profile.parameters(from, to);
-        if self.sync == Sync::Free || parameters == Bytes(0) {
+        if self.sync == Sync::Free || from >= to {
             return Bytes(0);
         }
-        parameters + Bytes(MESSAGE_HEADER_BYTES as u64)
+        self.layers(profile, from, to) + Bytes(MESSAGE_HEADER_BYTES as u64)
+    }
+
+    /// Bytes of layers `from + 1 ..= to` in the encoding of exchanged layers, without a header.
+    fn layers(&self, profile: &Profile, from: usize, to: usize) -> Bytes {
+        if self.exchange == Exchange::Single {
+            return profile.parameters(from, to);
+        }
+        let numbers = |layer: usize| (profile.parameters(layer - 1, layer).0 / 4) as usize;
+        let bytes = (from + 1..=to).map(|layer| self.exchange.layer_bytes(numbers(layer)));
+        Bytes(bytes.sum::<usize>() as u64)
     }
 }

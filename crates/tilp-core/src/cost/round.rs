@@ -2,8 +2,8 @@
 //!
 //! The simulated cell asks with true hardware, a method with nominal values: one formula for both.
 
-use super::{Accounting, Cost, Downlink, Grant, Hardware, Job, Link, Profile, cost};
-use crate::round::{Limits, ProjectedDecision, TerminalReport};
+use super::{Accounting, Cost, Downlink, FrontCopies, Grant, Hardware, Job, Link, Profile, cost};
+use crate::round::{Limits, ProjectedDecision, RoundOrder, TerminalDecision, TerminalReport};
 use crate::rule::Rule;
 use crate::units::{Bits, Bytes, Gain, Hertz, Seconds, Watts};
 use crate::wireless::{self, RateModel};
@@ -36,6 +36,18 @@ pub struct RoundInputs<'a> {
     pub rule: Rule,
     /// When the round closes for terminals that have not finished.
     pub closes: Seconds,
+}
+
+impl<'a> RoundInputs<'a> {
+    /// An order that is executed on this hardware, for terminals with these reports.
+    pub fn of(
+        order: &RoundOrder,
+        reports: &'a [TerminalReport],
+        hardware: &'a [Hardware],
+        closes: Seconds,
+    ) -> Self {
+        Self { reports, hardware, aggregates: order.aggregates, rule: order.rule, closes }
+    }
 }
 
 /// What a round costs, uncut; one entry per terminal.
@@ -105,24 +117,40 @@ impl CostModel {
         }
     }
 
-    /// What a terminal has to do that trains at this cut beside others and keeps its copy until the
-    /// next aggregation.
+    /// What a terminal with these copies and so many samples in all has to do that trains at this
+    /// cut beside others and keeps its copy until the next aggregation.
     pub fn training_job(
         &self,
-        report: &TerminalReport,
+        copies: FrontCopies,
+        n_samples: usize,
         cut: usize,
         compression: f64,
         aggregates: bool,
     ) -> Job {
-        let deliver = if aggregates { cut.max(report.owed_layers) } else { 0 };
-        let samples = self.profile.samples(report.n_samples);
-        let held = report.held_layers;
-        self.accounting.training(&self.profile, samples, cut, compression, held, deliver)
+        let deliver = copies.delivered(aggregates, Some(cut));
+        let samples = self.profile.samples(n_samples);
+        self.accounting.training(&self.profile, samples, cut, compression, copies.held, deliver)
     }
 
-    /// The band that is left for scheduled terminals if `holders` others upload pending copies.
-    pub fn free_band(&self, n_terminals: usize, holders: usize) -> Hertz {
-        self.limits.bandwidth * (1.0 - holders as f64 / n_terminals as f64)
+    /// What a terminal with these copies has to do that is not scheduled.
+    pub fn delivery_job(&self, copies: FrontCopies, aggregates: bool) -> Job {
+        self.accounting.delivery(&self.profile, copies.delivered(aggregates, None))
+    }
+
+    /// The band that is left for scheduled terminals if exactly those are scheduled for which
+    /// `is_scheduled` holds: in a round that aggregates every other terminal with a pending upload
+    /// has one N-th of the band.
+    pub fn free_band(
+        &self,
+        copies: impl ExactSizeIterator<Item = FrontCopies>,
+        aggregates: bool,
+        is_scheduled: impl Fn(usize) -> bool,
+    ) -> Hertz {
+        let n_terminals = copies.len();
+        let needs =
+            |(n, copies): &(usize, FrontCopies)| copies.needs_slice(aggregates, is_scheduled(*n));
+        let n_slices = copies.enumerate().filter(needs).count();
+        self.limits.bandwidth * (1.0 - n_slices as f64 / n_terminals as f64)
     }
 
     fn grants(&self, plan: &ProjectedDecision, rule: Rule, pending: &[bool]) -> Vec<Grant> {
@@ -132,10 +160,7 @@ impl CostModel {
         let free = self.limits.bandwidth - reserved;
         // A base station cannot hand out more than it has.
         let scale = if asked > free { free.0 / asked.0 } else { 1.0 };
-        let grant = |(one, pending): (&crate::round::TerminalDecision, &bool)| match (
-            one.scheduled,
-            *pending,
-        ) {
+        let grant = |(one, pending): (&TerminalDecision, &bool)| match (one.scheduled, *pending) {
             (true, _) => Grant { bandwidth: one.bandwidth * scale, power: one.power },
             (_, true) => Grant { bandwidth: slice, power: self.limits.power },
             _ => Grant { bandwidth: Hertz(0.0), power: Watts(0.0) },
@@ -156,10 +181,11 @@ impl CostModel {
                 let samples = profile.samples(report.n_samples);
                 accounting.training(profile, samples, one.cut, one.compression, 0, one.cut)
             }
-            (true, _) => self.training_job(report, one.cut, one.compression, aggregates),
-            (false, _) => {
-                accounting.delivery(profile, if aggregates { report.owed_layers } else { 0 })
+            (true, _) => {
+                let (copies, n_samples) = (report.into(), report.n_samples);
+                self.training_job(copies, n_samples, one.cut, one.compression, aggregates)
             }
+            (false, _) => self.delivery_job(report.into(), aggregates),
         }
     }
 
@@ -224,5 +250,8 @@ impl RoundCosts {
 fn pending_uploads(plan: &ProjectedDecision, round: &RoundInputs<'_>) -> Vec<bool> {
     let aggregates = plan.aggregates(round.aggregates);
     let decided = plan.decision().terminals.iter().zip(round.reports);
-    decided.map(|(one, report)| aggregates && report.owed_layers > 0 && !one.scheduled).collect()
+    let needs = |(one, report): (&TerminalDecision, &TerminalReport)| {
+        FrontCopies::from(report).needs_slice(aggregates, one.scheduled)
+    };
+    decided.map(needs).collect()
 }

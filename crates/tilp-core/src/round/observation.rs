@@ -96,7 +96,7 @@ impl Observation {
     /// Learning rates of the round: by its number, with a budget by the used share of it.
     pub fn rates(&self, schedule: &RateSchedule) -> Rates {
         match &self.budget {
-            Some(budget) => schedule.at_share(budget.share()),
+            Some(budget) => schedule.at_share(self.round, budget.share()),
             None => schedule.at(self.round),
         }
     }

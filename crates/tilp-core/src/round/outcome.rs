@@ -47,6 +47,42 @@ pub struct TerminalOutcome {
     pub success: Option<SuccessCount>,
 }
 
+impl TerminalOutcome {
+    /// A terminal that was not scheduled.
+    pub fn idle(id: TerminalId) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    /// A scheduled terminal that trained and finished in time.
+    pub fn trained(
+        id: TerminalId,
+        delay: Seconds,
+        computation: Seconds,
+        energy: Joules,
+        loss: f64,
+    ) -> Self {
+        let loss = Some(loss);
+        Self { id, took_part: true, delay, computation, energy, loss, ..Self::default() }
+    }
+
+    /// A scheduled terminal that had not finished when the round closed. Nothing else was measured
+    /// of it.
+    pub fn cut_off(id: TerminalId, closed: Seconds) -> Self {
+        Self { id, late: true, unfinished: true, delay: closed, ..Self::default() }
+    }
+}
+
+impl Outcome {
+    /// The outcome of a round that lasted until its slowest terminal was done or cut off. The loss
+    /// is the mean over the terminals that took part.
+    pub fn of(round: u64, terminals: Vec<TerminalOutcome>) -> Self {
+        let duration = terminals.iter().map(|one| one.delay).fold(Seconds(0.0), Seconds::max);
+        let losses: Vec<f64> = terminals.iter().filter_map(|one| one.loss).collect();
+        let loss = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
+        Self { round, duration, loss, terminals, success: None }
+    }
+}
+
 /// Success of one terminal on the episodes of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSuccess {

@@ -40,5 +40,5 @@ pub use splitnn::SplitNn;
 pub use tiers::{Hierarchy, TierKnobs};
 pub use tilp::{
     Clock, DecoderOptions, Parts, Plan, Reason, RunnerUp, StartOptions, SuggestionOptions,
-    TerminalPlan, Tilp, TilpOptions, WorthOptions,
+    TerminalPlan, Tilp, TilpOptions, TilpSettings, TwinSettings, WorthOptions,
 };

@@ -39,13 +39,15 @@ pub struct Oracle {
     rounds: usize,
     /// Episodes it was told of. They are no evaluation and count apart.
     episodes: u64,
+    /// What it was told for the next decision, terminal by terminal of that observation.
+    told: Option<Truth>,
 }
 
 impl Oracle {
     /// The oracle before its first round.
     pub fn new(nominal: Nominal, tilp: TilpOptions, options: OracleOptions, seed: Seed) -> Self {
         let rounds = tilp.horizon.max(tilp.imagined);
-        Self { tilp: Tilp::new(nominal, tilp, seed), options, rounds, episodes: 0 }
+        Self { tilp: Tilp::new(nominal, tilp, seed), options, rounds, episodes: 0, told: None }
     }
 
     /// The twin, to be looked at.
@@ -61,6 +63,10 @@ impl Oracle {
 
 impl Allocator for Oracle {
     fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
+        self.tilp.attend(seen);
+        if let Some(truth) = self.told.take() {
+            self.tilp.twin_mut().be_told(&truth);
+        }
         self.tilp.decide(seen)
     }
 
@@ -87,7 +93,7 @@ impl OracleAccess for Oracle {
     fn receive(&mut self, truth: &Truth) {
         let told = truth.success.iter().flatten().map(|count| count.episodes);
         self.episodes += told.sum::<u64>();
-        self.tilp.twin_mut().be_told(truth);
+        self.told = Some(truth.clone());
     }
 }
 

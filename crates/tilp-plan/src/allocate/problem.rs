@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::share::{Demand, equal_finish};
-use crate::cost::{self, Cost, CostModel, Downlink, Grant, Job, Link};
+use crate::cost::{self, Cost, CostModel, Downlink, FrontCopies, Grant, Job, Link};
 use crate::round::{Decision, Observation, TerminalDecision};
 use crate::units::{Bits, BitsPerSecond, Bytes, Hertz, Seconds};
 use crate::wireless;
@@ -85,8 +85,20 @@ fn is_clairvoyant_episodes(value: &usize) -> bool {
 impl Problem {
     /// What a terminal would have to do if it were scheduled with this cut and compression.
     pub fn job(&self, seen: &Observation, n: usize, cut: usize, compression: f64) -> Job {
+        self.job_in(seen, n, cut, compression, seen.aggregates)
+    }
+
+    /// The same in a round that aggregates or not, whatever the schedule says.
+    pub fn job_in(
+        &self,
+        seen: &Observation,
+        n: usize,
+        cut: usize,
+        compression: f64,
+        aggregates: bool,
+    ) -> Job {
         let report = &seen.terminals[n].report;
-        self.cost.training_job(report, cut, compression, seen.aggregates)
+        self.cost.training_job(report.into(), report.n_samples, cut, compression, aggregates)
     }
 
     /// Nominal cost of a job on a terminal's link.
@@ -101,14 +113,11 @@ impl Problem {
         *self.cost.limits.cuts.iter().rev().find(fits).unwrap_or(&self.cost.limits.cuts[0])
     }
 
-    /// The band that is left for scheduled terminals if exactly these are scheduled: in a round
-    /// that aggregates, every other terminal that owes its copy holds one share of the band.
-    pub fn band(&self, seen: &Observation, scheduled: &[usize]) -> Hertz {
-        let owes = |n: usize| seen.terminals[n].report.owed_layers > 0 && !scheduled.contains(&n);
-        let n_terminals = seen.terminals.len();
-        let holders =
-            if seen.aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
-        self.cost.free_band(n_terminals, holders)
+    /// The band that is left for scheduled terminals if exactly these are scheduled in a round that
+    /// aggregates or not.
+    pub fn band(&self, seen: &Observation, scheduled: &[usize], aggregates: bool) -> Hertz {
+        let copies = seen.terminals.iter().map(|view| FrontCopies::from(&view.report));
+        self.cost.free_band(copies, aggregates, |n| scheduled.contains(&n))
     }
 
     /// Admits terminals in the given order, as long as all admitted are predicted to finish
@@ -136,7 +145,7 @@ impl Problem {
         let fallback = admitted.is_empty();
         if fallback {
             admitted.push(self.fastest(seen, order, &compressions));
-            split.push(self.band(seen, &admitted));
+            split.push(self.band(seen, &admitted, seen.aggregates));
         }
         let mut decision = Decision::idle(seen.terminals.len(), self.cut);
         decision.fallback = fallback;
@@ -210,7 +219,7 @@ impl Problem {
         };
         let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
         let demands: Vec<Demand> = scheduled.iter().zip(&jobs).zip(rates).map(demand).collect();
-        let band = self.band(seen, scheduled);
+        let band = self.band(seen, scheduled, seen.aggregates);
         equal_finish(&demands, band, latest).map(|(_, bandwidths)| bandwidths)
     }
 

@@ -23,7 +23,6 @@ impl Planner for SplitFed {
     fn plan(&mut self, seen: &Observation, among: &[usize]) -> Decision {
         let share = self.setup.problem.cost.limits.bandwidth / among.len() as f64;
         let cut = self.setup.problem.cut;
-        let decision = self.setup.decision(seen, among.iter().map(|&n| (n, share, cut)));
-        decision
+        self.setup.decision(seen, among.iter().map(|&n| (n, share, cut)))
     }
 }

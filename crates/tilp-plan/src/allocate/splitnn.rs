@@ -3,14 +3,17 @@
 use rand::seq::SliceRandom;
 
 use super::published::{Planner, Setup};
-use crate::round::{Decision, Observation, Outcome, ProjectedDecision, TrainingPlan};
+use crate::round::{Decision, Observation, Outcome, ProjectedDecision, TerminalId, TrainingPlan};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 /// SplitNN (Vepakomma et al. 2018): one fixed random walk over the terminals. A round admits
 /// terminals as long as their predicted times add up to no more than the deadline; the next round
-/// goes on where it stopped.
+/// goes on where it stopped. Terminals that join later are appended to the walk; absent ones are
+/// skipped.
 pub struct SplitNn {
     setup: Setup,
+    /// The walk; empty before the first round.
+    walk: Vec<TerminalId>,
     /// Place in the walk where the next round begins.
     next: usize,
 }
@@ -18,12 +21,17 @@ pub struct SplitNn {
 impl SplitNn {
     /// SplitNN on a problem.
     pub fn new(setup: Setup) -> Self {
-        Self { setup, next: 0 }
+        Self { setup, walk: Vec::new(), next: 0 }
     }
 
-    fn walk(&self, n_terminals: usize) -> Vec<usize> {
-        let mut walk: Vec<usize> = (0..n_terminals).collect();
-        walk.shuffle(&mut self.setup.seed.named("walk").rng());
+    fn walk(&self, seen: &Observation) -> Vec<TerminalId> {
+        let (ids, mut walk) = (seen.ids(), self.walk.clone());
+        if walk.is_empty() {
+            walk = ids;
+            walk.shuffle(&mut self.setup.seed.named("walk").rng());
+        } else {
+            walk.extend(ids.into_iter().filter(|id| !self.walk.contains(id)));
+        }
         walk
     }
 
@@ -36,22 +44,28 @@ impl SplitNn {
 impl Persist for SplitNn {
     fn save(&self, snapshot: &mut Snapshot) {
         snapshot.put_u64("splitnn/next", vec![self.next as u64]);
+        snapshot.put_u64("splitnn/walk", self.walk.iter().map(|id| id.0.into()).collect());
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.next = snapshot.u64("splitnn/next", 1)?[0] as usize;
+        let n = snapshot.len_of("splitnn/walk");
+        let walk = snapshot.u64_up_to("splitnn/walk", n, u32::MAX.into())?;
+        self.walk = walk.iter().map(|&id| TerminalId(id as u32)).collect();
         Ok(())
     }
 }
 
 impl Planner for SplitNn {
     fn plan(&mut self, seen: &Observation, among: &[usize]) -> Decision {
-        let walk = self.walk(seen.terminals.len());
+        let (walk, ids) = (self.walk(seen), seen.ids());
         let (done, ahead) = walk.split_at(self.next % walk.len());
-        let waiting = ahead.iter().chain(done).filter(|n| among.contains(n));
+        let present =
+            ahead.iter().chain(done).filter_map(|id| ids.iter().position(|one| one == id));
+        let waiting = present.filter(|n| among.contains(n));
         let deadline = self.setup.problem.cost.limits.deadline.0;
         let (mut order, mut clock, mut alone_late) = (Vec::new(), 0.0, false);
-        for &n in waiting {
+        for n in waiting {
             clock += self.time_s(seen, n);
             if clock > deadline && !order.is_empty() {
                 break;
@@ -68,9 +82,9 @@ impl Planner for SplitNn {
     }
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, _outcome: &Outcome) {
-        let walk = self.walk(seen.terminals.len());
-        let last = plan.training().order.last();
-        let place = last.and_then(|last| walk.iter().position(|n| n == last));
-        self.next = place.map_or(self.next, |place| (place + 1) % walk.len());
+        self.walk = self.walk(seen);
+        let last = plan.training().order.last().map(|&last| seen.terminals[last].report.id);
+        let place = last.and_then(|last| self.walk.iter().position(|id| *id == last));
+        self.next = place.map_or(self.next, |place| (place + 1) % self.walk.len());
     }
 }

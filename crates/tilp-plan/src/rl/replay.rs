@@ -113,6 +113,13 @@ impl Replay {
         Self { space, n_terminals, capacity, records: Vec::new(), added: 0 }
     }
 
+    /// Room for transitions of so many terminals. Those of another number are dropped.
+    pub fn resize(&mut self, n_terminals: usize) {
+        if n_terminals != self.n_terminals {
+            *self = Self::new(self.space, n_terminals, self.capacity);
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         (self.added as usize).min(self.capacity)

@@ -56,8 +56,12 @@ fn station() -> Station {
         compression: 0.9,
         cuts: vec![2],
     };
-    let rates =
-        RateSchedule { start: Rates { server: 0.1, terminal: 0.1 }, final_share: 1.0, rounds: 10 };
+    let rates = RateSchedule {
+        start: Rates { server: 0.1, terminal: 0.1 },
+        final_share: 1.0,
+        rounds: 10,
+        warm_up: 0,
+    };
     let schedule = TrainingSchedule { rule: Rule::Parallel, aggregate_every: 5, rates };
     Station::new(Box::new(Witness::default()), limits, schedule, 2)
 }

@@ -3,7 +3,7 @@
 
 use super::normal::Z_90;
 use super::state::{Scratch, Sureness};
-use super::{Interval, Twin};
+use super::{Interval, Twin, TwinState};
 use crate::round::{Observation, TerminalDecision, TerminalView};
 
 /// By how much a round lowers the mean loss of some terminals.
@@ -31,7 +31,17 @@ pub struct Decreases {
 impl Twin {
     /// What a round with these actions does to the losses of what is deployed.
     pub fn decreases(&self, seen: &Observation, actions: &[TerminalDecision]) -> Decreases {
-        let (mut state, mut scratch) = (self.state(seen), self.scratch());
+        self.decreases_from(self.state(seen), seen, actions)
+    }
+
+    /// The same with the state before the round at hand.
+    pub fn decreases_from(
+        &self,
+        mut state: TwinState,
+        seen: &Observation,
+        actions: &[TerminalDecision],
+    ) -> Decreases {
+        let mut scratch = self.scratch();
         let before = state.log_loss.clone();
         self.step(&mut state, actions, Sureness::Likely, &mut scratch);
         let (tasks, step) = (&self.nominal.tasks, self.step_size(seen));

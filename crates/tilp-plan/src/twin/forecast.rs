@@ -43,7 +43,7 @@ pub struct Forecast {
 impl Twin {
     /// What will be measured of a round if this plan is executed.
     pub fn forecast(&self, seen: &Observation, plan: &ProjectedDecision) -> Forecast {
-        let exchanges = self.exchanges(seen, plan);
+        let exchanges = self.exchanges(&self.state(seen), plan);
         let one = |n: usize| {
             let exchange = exchanges[n].as_ref()?;
             let one = &plan.decision().terminals[n];

@@ -12,6 +12,7 @@ mod fading;
 mod forecast;
 mod futures;
 mod linear;
+mod membership;
 mod network;
 mod normal;
 mod reward;
@@ -48,7 +49,8 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
 use crate::units::Seconds;
 
-/// What the base station knows of the cell before anything was observed.
+/// What the base station knows of the cell before anything was observed. Entry `n` of a list
+/// belongs to the terminal with id `n`; once terminals leave or join, to the `n`-th that is present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nominal {
     /// Limits, sizes, billing and the rate formula.
@@ -138,15 +140,23 @@ pub struct Twin {
     /// Entry n: how many standard deviations each of n terminals must have in hand.
     z: Vec<f64>,
     told: truth::Told,
+    members: membership::Members,
+}
+
+/// What a reward is measured against, and how many standard deviations each of n terminals must
+/// have in hand.
+fn measures(nominal: &Nominal, options: &TwinOptions) -> (Scale, Vec<f64>) {
+    let (n, limits) = (nominal.hardware.len(), &nominal.cost.limits);
+    // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
+    let tail = |n: usize| -(options.sureness.ln() / n.max(1) as f64).exp_m1();
+    let scale = Scale::new(n, limits.power, limits.deadline);
+    (scale, (0..=n).map(|n| -normal::quantile(tail(n))).collect())
 }
 
 impl Twin {
     /// A twin that has seen nothing yet.
     pub fn new(nominal: Nominal, options: TwinOptions) -> Self {
-        let n = nominal.hardware.len();
-        let limits = &nominal.cost.limits;
-        // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
-        let tail = |n: usize| -(options.sureness.ln() / n.max(1) as f64).exp_m1();
+        let (scale, z) = measures(&nominal, &options);
         Self {
             network: NetworkTwin::new(
                 nominal.hardware.clone(),
@@ -156,9 +166,10 @@ impl Twin {
             ),
             training: TrainingTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.training),
             task: TaskTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.task),
-            scale: Scale::new(n, limits.power, limits.deadline),
-            z: (0..=n).map(|n| -normal::quantile(tail(n))).collect(),
+            scale,
+            z,
             told: truth::Told::default(),
+            members: membership::Members::new(nominal.hardware.len()),
             nominal,
             options,
         }
@@ -200,24 +211,38 @@ impl Twin {
         round.is_multiple_of(self.nominal.aggregate_every)
     }
 
-    /// What each terminal was to do in a round; none for who was not involved.
-    pub fn exchanges(&self, seen: &Observation, plan: &ProjectedDecision) -> Vec<Option<Exchange>> {
-        let (state, actions) = (self.state(seen), &plan.decision().terminals);
-        let band = self.band(&state, actions);
-        (0..actions.len()).map(|n| self.exchange(&state, &actions[n], &band, n)).collect()
+    /// What each terminal was to do in a round that began in this state; none for terminals that
+    /// were not involved.
+    pub fn exchanges(&self, state: &TwinState, plan: &ProjectedDecision) -> Vec<Option<Exchange>> {
+        let actions = &plan.decision().terminals;
+        let band = self.band(state, actions);
+        (0..actions.len()).map(|n| self.exchange(state, &actions[n], &band, n)).collect()
     }
 
     /// Learns from an executed round.
     pub fn calibrate(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
+        self.attend(seen);
+        let before = self.state(seen);
+        self.calibrate_from(&before, seen, plan, outcome);
+    }
+
+    /// The same with the state before the round at hand.
+    pub fn calibrate_from(
+        &mut self,
+        before: &TwinState,
+        seen: &Observation,
+        plan: &ProjectedDecision,
+        outcome: &Outcome,
+    ) {
         if !self.options.freeze.network {
             self.network.pass_round();
-            for (n, exchange) in self.exchanges(seen, plan).iter().enumerate() {
+            for (n, exchange) in self.exchanges(before, plan).iter().enumerate() {
                 if let Some(exchange) = exchange {
                     self.network.calibrate(n, exchange, &outcome.terminals[n]);
                 }
             }
         }
-        self.calibrate_training(seen, plan, outcome);
+        self.calibrate_training(before, plan, outcome);
         if let Some(counts) = outcome.success.as_ref().filter(|_| !self.options.freeze.task) {
             let log_losses = self.training.log_losses(outcome.loss.or(seen.loss));
             self.task.calibrate(&log_losses, counts);
@@ -226,15 +251,14 @@ impl Twin {
 
     fn calibrate_training(
         &mut self,
-        seen: &Observation,
+        before: &TwinState,
         plan: &ProjectedDecision,
         outcome: &Outcome,
     ) {
-        let state = self.state(seen);
         let mut tally = self.tally();
         for (n, one) in plan.decision().terminals.iter().enumerate() {
             if outcome.terminals[n].took_part {
-                tally.add(&self.part(&state, one, n));
+                tally.add(&self.part(before, one, n));
             }
         }
         let heard = |loss: Option<f64>| loss.filter(|_| !self.told.losses);
@@ -257,12 +281,14 @@ impl Twin {
 
 impl Persist for Twin {
     fn save(&self, snapshot: &mut Snapshot) {
+        self.save_members(snapshot);
         self.network.save(snapshot);
         self.training.save(snapshot);
         self.task.save(snapshot);
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.restore_members(snapshot)?;
         self.network.restore(snapshot)?;
         self.training.restore(snapshot)?;
         self.task.restore(snapshot)

@@ -107,6 +107,55 @@ pub struct Calibration {
     pub n_seen: u64,
 }
 
+impl Calibration {
+    /// Before anything was measured.
+    fn start(options: &NetworkOptions) -> Self {
+        Self {
+            noise: Belief::new(options.noise),
+            speed: Belief::new(options.speed),
+            compute: Belief::new(options.compute),
+            radio: Belief::new(options.radio),
+            shared: 0.0,
+            n_seen: 0,
+        }
+    }
+
+    /// Time has widened what is believed by so much variance. Forgetting ends where the data sheet
+    /// began.
+    fn widen(&mut self, options: &NetworkOptions, drift: f64) {
+        let beliefs = [
+            (&mut self.noise, options.noise),
+            (&mut self.speed, options.speed),
+            (&mut self.compute, options.compute),
+            (&mut self.radio, options.radio),
+        ];
+        for (belief, prior) in beliefs {
+            let most = (prior.sd * prior.sd).max(belief.variance);
+            belief.variance = (belief.variance + drift).min(most);
+        }
+    }
+
+    /// As numbers, the count of rounds aside.
+    pub(super) fn to_array(self) -> [f64; KEPT] {
+        let pair = |belief: Belief| [belief.mean, belief.variance];
+        let [a, b, c, d] = [self.noise, self.speed, self.compute, self.radio].map(pair);
+        [a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1], self.shared]
+    }
+
+    /// Back from numbers.
+    pub(super) fn from_slice(v: &[f64], n_seen: u64) -> Self {
+        let belief = |at: usize| Belief { mean: v[at], variance: v[at + 1] };
+        Self {
+            noise: belief(0),
+            speed: belief(2),
+            compute: belief(4),
+            radio: belief(6),
+            shared: v[8],
+            n_seen,
+        }
+    }
+}
+
 /// One terminal's part of a round, as planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchange {
@@ -145,16 +194,8 @@ impl NetworkTwin {
         measurement: f64,
         options: NetworkOptions,
     ) -> Self {
-        let start = Calibration {
-            noise: Belief::new(options.noise),
-            speed: Belief::new(options.speed),
-            compute: Belief::new(options.compute),
-            radio: Belief::new(options.radio),
-            shared: 0.0,
-            n_seen: 0,
-        };
         Self {
-            beliefs: vec![start; nominal.len()],
+            beliefs: vec![Calibration::start(&options); nominal.len()],
             hardware: nominal.clone(),
             radio_factor: vec![1.0; nominal.len()],
             measurement: measurement.max(options.least_measurement),
@@ -269,20 +310,28 @@ impl NetworkTwin {
             return;
         }
         let drift = self.options.drift * self.options.drift;
-        let NetworkOptions { noise, speed, compute, radio, .. } = self.options;
-        for one in &mut self.beliefs {
-            let beliefs = [
-                (&mut one.noise, noise),
-                (&mut one.speed, speed),
-                (&mut one.compute, compute),
-                (&mut one.radio, radio),
-            ];
-            for (belief, prior) in beliefs {
-                // Forgetting ends where the data sheet began.
-                let most = (prior.sd * prior.sd).max(belief.variance);
-                belief.variance = (belief.variance + drift).min(most);
-            }
+        self.beliefs.iter_mut().for_each(|one| one.widen(&self.options, drift));
+    }
+
+    /// What is believed of a terminal before anything was measured.
+    pub(super) fn start(&self) -> Calibration {
+        Calibration::start(&self.options)
+    }
+
+    /// What is believed of a terminal after so many rounds without it.
+    pub(super) fn aged(&self, mut one: Calibration, rounds: f64) -> Calibration {
+        if !self.is_told {
+            one.widen(&self.options, rounds * self.options.drift * self.options.drift);
         }
+        one
+    }
+
+    /// Other terminals, with what is believed of each.
+    pub(super) fn set_terminals(&mut self, nominal: Vec<Hardware>, beliefs: Vec<Calibration>) {
+        self.hardware.clone_from(&nominal);
+        self.radio_factor = vec![1.0; nominal.len()];
+        (self.nominal, self.beliefs) = (nominal, beliefs);
+        (0..self.nominal.len()).for_each(|n| self.refresh(n));
     }
 
     /// Learns from what was measured of one terminal that was involved in a round.
@@ -467,11 +516,7 @@ const KEPT: usize = 9;
 
 impl Persist for NetworkTwin {
     fn save(&self, snapshot: &mut Snapshot) {
-        let numbers = self.beliefs.iter().flat_map(|one| {
-            let pair = |belief: Belief| [belief.mean, belief.variance];
-            let [a, b, c, d] = [one.noise, one.speed, one.compute, one.radio].map(pair);
-            [a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1], one.shared]
-        });
+        let numbers = self.beliefs.iter().flat_map(|one| one.to_array());
         snapshot.put_f64("twin/network/beliefs", numbers.collect());
         let seen = self.beliefs.iter().map(|one| one.n_seen).collect();
         snapshot.put_u64("twin/network/seen", seen);
@@ -485,15 +530,7 @@ impl Persist for NetworkTwin {
         let seen = snapshot.u64("twin/network/seen", n_terminals)?;
         let tracks = snapshot.f64("twin/network/tracks", 8)?;
         for (n, v) in numbers.as_chunks::<KEPT>().0.iter().enumerate() {
-            let belief = |at: usize| Belief { mean: v[at], variance: v[at + 1] };
-            self.beliefs[n] = Calibration {
-                noise: belief(0),
-                speed: belief(2),
-                compute: belief(4),
-                radio: belief(6),
-                shared: v[8],
-                n_seen: seen[n],
-            };
+            self.beliefs[n] = Calibration::from_slice(v, seen[n]);
             self.refresh(n);
         }
         self.delay_track = Track::from_slice(&tracks[..4]);

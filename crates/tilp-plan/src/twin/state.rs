@@ -9,7 +9,7 @@ use super::task::Outlook;
 use super::training::{Part, Tally};
 use super::truth::Foresight;
 use super::{LearningCurve, Twin};
-use crate::cost::Grant;
+use crate::cost::{FrontCopies, Grant};
 use crate::round::{Observation, TerminalDecision, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 
@@ -26,10 +26,8 @@ pub struct TwinState {
     pub gain: Vec<f64>,
     /// What is left of the observed fading power, rho^{2 lead} |h_n|^2.
     pub known: Vec<f64>,
-    /// Front layers held in their current version.
-    pub held: Vec<usize>,
-    /// Front layers trained since the last aggregation.
-    pub owed: Vec<usize>,
+    /// Copies of front layers.
+    pub copies: Vec<FrontCopies>,
     /// Memory budgets.
     pub memory: Vec<Bytes>,
     /// Samples of a minibatch.
@@ -140,7 +138,8 @@ pub(super) struct Band {
 }
 
 impl Twin {
-    /// The state from which candidates start.
+    /// The state from which candidates start. The observation must be of the terminals that the
+    /// twin plans for: see [`Twin::attend`].
     pub fn state(&self, seen: &Observation) -> TwinState {
         let terminals = &seen.terminals;
         let norms = || terminals.iter().filter_map(|one| one.gradient_norm).map(|g| g * g);
@@ -160,8 +159,7 @@ impl Twin {
             fresh: 0.0,
             gain: terminals.iter().map(|one| one.report.gain.0).collect(),
             known: terminals.iter().map(|one| one.report.fading_power).collect(),
-            held: terminals.iter().map(|one| one.report.held_layers).collect(),
-            owed: terminals.iter().map(|one| one.report.owed_layers).collect(),
+            copies: terminals.iter().map(|one| FrontCopies::from(&one.report)).collect(),
             memory: terminals.iter().map(|one| one.report.memory).collect(),
             samples: terminals.iter().map(|one| one.report.n_samples.min(batch) as f64).collect(),
             push: terminals.iter().map(|one| push(one.gradient_norm)).collect(),
@@ -218,22 +216,21 @@ impl Twin {
         prediction
     }
 
-    /// How the band is dealt out: in a round that aggregates, who owes its copy and is not
-    /// scheduled holds one N-th of it; the scheduled share the rest.
+    /// How the band is dealt out: the scheduled terminals share what pending uploads leave.
     pub(super) fn band(&self, state: &TwinState, actions: &[TerminalDecision]) -> Band {
         let limits = &self.nominal.cost.limits;
         let aggregates = self.aggregates(state.round);
         let slice = limits.bandwidth / actions.len() as f64;
-        let (mut asked, mut n_scheduled, mut n_owing) = (0.0, 0, 0);
+        let (mut asked, mut n_scheduled, mut n_slices) = (0.0, 0, 0);
         for (n, one) in actions.iter().enumerate() {
             if one.scheduled {
                 asked += one.bandwidth.0;
                 n_scheduled += 1;
-            } else if aggregates && state.owed[n] > 0 {
-                n_owing += 1;
+            } else if state.copies[n].needs_slice(aggregates, false) {
+                n_slices += 1;
             }
         }
-        let free = (limits.bandwidth - slice * f64::from(n_owing)).0;
+        let free = (limits.bandwidth - slice * f64::from(n_slices)).0;
         let scale = if asked > free { free / asked } else { 1.0 };
         Band { aggregates, slice, scale, asked: Hertz(asked), n_scheduled }
     }
@@ -247,27 +244,19 @@ impl Twin {
         band: &Band,
         n: usize,
     ) -> Option<Exchange> {
-        let (profile, accounting) = (&self.nominal.cost.profile, &self.nominal.cost.accounting);
-        let (held, owed) = (state.held[n], state.owed[n]);
+        let (cost, copies) = (&self.nominal.cost, state.copies[n]);
         let (job, grant) = if one.scheduled {
-            let deliver = if band.aggregates { one.cut.max(owed) } else { 0 };
-            let job = accounting.training(
-                profile,
-                profile.batch,
-                one.cut,
-                one.compression,
-                held,
-                deliver,
-            );
+            let (samples, q) = (state.samples[n] as usize, one.compression);
+            let job = cost.training_job(copies, samples, one.cut, q, band.aggregates);
             (job, Grant { bandwidth: one.bandwidth * band.scale, power: one.power })
-        } else if band.aggregates && owed > 0 {
-            let grant = Grant { bandwidth: band.slice, power: self.nominal.cost.limits.power };
-            (accounting.delivery(profile, owed), grant)
+        } else if copies.needs_slice(band.aggregates, false) {
+            let grant = Grant { bandwidth: band.slice, power: cost.limits.power };
+            (cost.delivery_job(copies, band.aggregates), grant)
         } else {
             return None;
         };
         let fading_power = state.fading(n).mean();
-        let link = self.nominal.cost.link(Gain(state.gain[n]), fading_power);
+        let link = cost.link(Gain(state.gain[n]), fading_power);
         Some(Exchange { job, link, grant })
     }
 
@@ -390,13 +379,8 @@ impl Twin {
     ) {
         let kept = self.nominal.rho * self.nominal.rho;
         for (n, one) in actions.iter().enumerate() {
-            if band.aggregates {
-                // After an aggregation nothing held is current.
-                (state.held[n], state.owed[n]) = (0, 0);
-            } else if scratch.trains[n] {
-                state.held[n] = state.held[n].max(one.cut);
-                state.owed[n] = state.owed[n].max(one.cut);
-            }
+            let trained = scratch.trains[n].then_some(one.cut);
+            state.copies[n] = state.copies[n].after(band.aggregates, trained);
             state.known[n] *= kept;
             state.bandwidth[n] = if one.scheduled { one.bandwidth } else { Hertz(0.0) };
         }

@@ -170,6 +170,16 @@ impl TaskTwin {
         self.anchors[terminal] = Some([log_loss, (success / (1.0 - success)).ln()]);
     }
 
+    /// Where the curve of a terminal is anchored.
+    pub(super) fn anchor_of(&self, terminal: usize) -> Option<[f64; 2]> {
+        self.anchors[terminal]
+    }
+
+    /// Other terminals, with the groups they belong to and where their curves are anchored.
+    pub(super) fn set_terminals(&mut self, groups: Vec<usize>, anchors: Vec<Option<[f64; 2]>>) {
+        (self.groups, self.anchors) = (groups, anchors);
+    }
+
     /// Where the curves are anchored.
     pub(super) fn anchors(&self) -> impl Iterator<Item = Option<[f64; 2]>> + '_ {
         self.anchors.iter().copied()
@@ -460,6 +470,8 @@ impl Persist for TaskTwin {
         snapshot.put_f64("twin/task/log_losses", log_losses.collect());
         let counts = pairs().flat_map(|pair| [pair.count.successes, pair.count.episodes]);
         snapshot.put_u64("twin/task/counts", counts.collect());
+        let sizes = pairs().map(|pair| pair.log_losses.len() as u64).collect();
+        snapshot.put_u64("twin/task/sizes", sizes);
         let lengths = self.pairs.iter().map(|pairs| pairs.len() as u64).collect();
         snapshot.put_u64("twin/task/lengths", lengths);
     }
@@ -475,19 +487,37 @@ impl Persist for TaskTwin {
         let wander = snapshot.f64("twin/task/wander", 2)?;
         self.wander = [wander[0], wander[1]];
         self.track = Track::from_slice(snapshot.f64("twin/task/track", 4)?);
-        let lengths = snapshot.u64("twin/task/lengths", n)?;
+        let lengths = snapshot.u64_up_to("twin/task/lengths", n, self.options.most_pairs as u64)?;
         let n_pairs = lengths.iter().sum::<u64>() as usize;
         let counts = snapshot.u64("twin/task/counts", 2 * n_pairs)?.as_chunks::<2>().0;
-        let size = |group: usize| self.groups.iter().filter(|g| **g == group).count();
-        let n_log_losses = (0..n).map(|group| size(group) * lengths[group] as usize).sum();
+        let sizes = self.pair_sizes(snapshot, lengths)?;
+        let n_log_losses = sizes.iter().sum();
         let mut log_losses = snapshot.f64("twin/task/log_losses", n_log_losses)?.iter().copied();
-        let mut counts = counts.iter();
-        let mut pair = |group: usize| {
-            let &[successes, episodes] = counts.next()?;
-            let log_losses = log_losses.by_ref().take(size(group)).collect();
-            Some(Pair { log_losses, count: SuccessCount { successes, episodes } })
-        };
-        self.pairs = (0..n).map(|g| (0..lengths[g]).filter_map(|_| pair(g)).collect()).collect();
+        let mut kept = counts.iter().zip(sizes).map(|(&[successes, episodes], size)| Pair {
+            log_losses: log_losses.by_ref().take(size).collect(),
+            count: SuccessCount { successes, episodes },
+        });
+        self.pairs = lengths.iter().map(|&n| kept.by_ref().take(n as usize).collect()).collect();
         Ok(())
+    }
+}
+
+impl TaskTwin {
+    /// How many terminals each measurement was of. Snapshots of version 1 do not say: there the
+    /// members of a group never change.
+    fn pair_sizes(
+        &self,
+        snapshot: &Snapshot,
+        lengths: &[u64],
+    ) -> Result<Vec<usize>, SnapshotError> {
+        let n_pairs = lengths.iter().sum::<u64>() as usize;
+        if snapshot.len_of("twin/task/sizes") == 0 {
+            let size = |group: usize| self.groups.iter().filter(|g| **g == group).count();
+            let of = |(group, &n): (usize, &u64)| vec![size(group); n as usize];
+            return Ok(lengths.iter().enumerate().flat_map(of).collect());
+        }
+        let most = snapshot.len_of("twin/task/log_losses") as u64;
+        let sizes = snapshot.u64_up_to("twin/task/sizes", n_pairs, most)?;
+        Ok(sizes.iter().map(|&size| size as usize).collect())
     }
 }

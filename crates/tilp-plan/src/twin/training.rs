@@ -2,7 +2,7 @@
 //!
 //! In one round the logarithm of a terminal's loss falls by a rate that is linear in a few features
 //! of who takes part ([`Tally`]). The unit is the terminal, not its task: measured, a terminal's
-//! own samples lower its loss, those of others hardly do or raise it (`docs/tilp.md`). The weights
+//! own samples lower its loss, those of others hardly do or raise it (`docs/explain/tilp.md`). The weights
 //! are refitted every aggregation on a sliding window of reported losses, by ridge regression
 //! toward a prior, inside bounds. A terminal is compared only with itself, on the features summed
 //! up between its reports, so that it does not matter that terminals differ in the level of their
@@ -10,7 +10,9 @@
 //! toward its own data in every round since the last aggregation. Both parts are fitted too and
 //! taken off, since what is deployed is the mean of all copies, uncompressed. The level of each terminal is followed by a scalar Kalman filter between the reports.
 
-use std::collections::VecDeque;
+mod state;
+
+use std::collections::{BTreeMap, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::linear::{bounded_minimum, inverse};
 use super::normal::Z_90;
 use super::track::Track;
-use crate::snapshot::{Persist, Snapshot, SnapshotError};
+pub(super) use state::TrainingPart;
 
 /// Weights that all terminals share; each task group adds one of its own on the first feature.
 pub const N_SHARED: usize = 9;
@@ -213,7 +215,10 @@ struct Level {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Report {
     round: u64,
-    terminal: usize,
+    /// Reports of one series are of one terminal, which was there all the time.
+    series: u64,
+    /// Its task group.
+    group: usize,
     log_loss: f64,
     features: [f64; N_SHARED],
 }
@@ -231,6 +236,10 @@ pub struct TrainingTwin {
     /// Rounds that each terminal has trained since the last aggregation.
     since: Vec<f64>,
     sums: Vec<[f64; N_SHARED]>,
+    /// The series of each terminal's reports. One that joins begins a new series: what happened
+    /// while it was away is not in its sums.
+    series: Vec<u64>,
+    next_series: u64,
     reports: VecDeque<Report>,
     track: Track,
 }
@@ -246,6 +255,8 @@ impl TrainingTwin {
             levels: vec![None; groups.len()],
             since: vec![0.0; groups.len()],
             sums: vec![[0.0; N_SHARED]; groups.len()],
+            series: (0..groups.len() as u64).collect(),
+            next_series: groups.len() as u64,
             reports: VecDeque::new(),
             track: Track::default(),
             options,
@@ -423,7 +434,8 @@ impl TrainingTwin {
         features[LOCAL] = self.since[terminal];
         features[BLUR] = -blur;
         let deployed = log_loss + self.ahead(terminal) - self.weights[BLUR] * blur;
-        self.reports.push_back(Report { round, terminal, log_loss, features });
+        let (series, group) = (self.series[terminal], self.groups[terminal]);
+        self.reports.push_back(Report { round, series, group, log_loss, features });
         let Some(level) = &mut self.levels[terminal] else {
             let variance = self.minibatch_variance;
             self.levels[terminal] = Some(Level { mean: deployed, variance });
@@ -476,9 +488,9 @@ impl TrainingTwin {
         let n = self.weights.len();
         let newest = self.reports.back().map_or(0, |one| one.round);
         let weight = |one: &Report| (-((newest - one.round) as f64) / self.options.memory).exp();
-        let mut means = vec![([0.0; N_SHARED], 0.0, 0.0); self.groups.len()];
+        let mut means = BTreeMap::<u64, ([f64; N_SHARED], f64, f64)>::new();
         for one in &self.reports {
-            let (features, loss, count) = &mut means[one.terminal];
+            let (features, loss, count) = means.entry(one.series).or_default();
             let weight = weight(one);
             features.iter_mut().zip(one.features).for_each(|(sum, f)| *sum += weight * f);
             *loss += weight * one.log_loss;
@@ -486,8 +498,8 @@ impl TrainingTwin {
         }
         for one in &self.reports {
             let precision = weight(one) / self.minibatch_variance;
-            let (features, loss, count) = &means[one.terminal];
-            let own = N_SHARED + self.groups[one.terminal];
+            let (features, loss, count) = &means[&one.series];
+            let own = N_SHARED + one.group;
             let fall = loss / count - one.log_loss;
             let about: [f64; N_SHARED] =
                 std::array::from_fn(|i| one.features[i] - features[i] / count);
@@ -504,55 +516,5 @@ impl TrainingTwin {
         let TrainingOptions { group_sd: sd, most, .. } = self.options;
         let between = WeightPrior { mean: 0.0, sd, least: -most };
         self.options.named().get(i).map_or(between, |(_, prior)| *prior)
-    }
-}
-
-/// Numbers kept of a report.
-const KEPT: usize = N_SHARED + 1;
-
-impl Persist for TrainingTwin {
-    fn save(&self, snapshot: &mut Snapshot) {
-        snapshot.put_f64("twin/training/weights", self.weights.clone());
-        snapshot.put_f64("twin/training/covariance", self.covariance.clone());
-        let [a, b, c, d] = self.track.to_array();
-        snapshot.put_f64("twin/training/track", vec![self.minibatch_variance, a, b, c, d]);
-        let level = |one: &Option<Level>| one.map_or([f64::NAN; 2], |l| [l.mean, l.variance]);
-        snapshot.put_f64("twin/training/levels", self.levels.iter().flat_map(level).collect());
-        snapshot.put_f64("twin/training/sums", self.sums.concat());
-        snapshot.put_f64("twin/training/since", self.since.clone());
-        let numbers =
-            self.reports.iter().flat_map(|one| std::iter::once(one.log_loss).chain(one.features));
-        snapshot.put_f64("twin/training/reports", numbers.collect());
-        let whose = self.reports.iter().flat_map(|one| [one.round, one.terminal as u64]);
-        snapshot.put_u64("twin/training/whose", whose.collect());
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        let n = self.weights.len();
-        self.weights = snapshot.f64("twin/training/weights", n)?.to_vec();
-        self.covariance = snapshot.f64("twin/training/covariance", n * n)?.to_vec();
-        let track = snapshot.f64("twin/training/track", 5)?;
-        self.minibatch_variance = track[0];
-        self.track = Track::from_slice(&track[1..]);
-        let levels = snapshot.f64("twin/training/levels", 2 * self.levels.len())?;
-        let level =
-            |&[mean, variance]: &[f64; 2]| (!mean.is_nan()).then_some(Level { mean, variance });
-        self.levels = levels.as_chunks::<2>().0.iter().map(level).collect();
-        let sums = snapshot.f64("twin/training/sums", N_SHARED * self.groups.len())?;
-        self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
-        self.since = snapshot.f64("twin/training/since", self.groups.len())?.to_vec();
-        let n_reports = snapshot.len_of("twin/training/whose") / 2;
-        let numbers = snapshot.f64("twin/training/reports", KEPT * n_reports)?;
-        let whose = snapshot.u64("twin/training/whose", 2 * n_reports)?;
-        let pairs = whose.as_chunks::<2>().0.iter().zip(numbers.as_chunks::<KEPT>().0);
-        self.reports = pairs
-            .map(|(&[round, terminal], v)| Report {
-                round,
-                terminal: terminal as usize,
-                log_loss: v[0],
-                features: std::array::from_fn(|i| v[1 + i]),
-            })
-            .collect();
-        Ok(())
     }
 }

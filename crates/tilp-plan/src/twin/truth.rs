@@ -40,6 +40,18 @@ pub(super) struct Told {
     waiting: Vec<Option<SuccessCount>>,
 }
 
+impl Told {
+    pub(super) fn waiting_of(&self, n: usize) -> Option<SuccessCount> {
+        self.waiting.get(n).copied().flatten()
+    }
+
+    /// What waits is of these terminals; the fading to come was told of others.
+    pub(super) fn set_waiting(&mut self, waiting: Vec<Option<SuccessCount>>) {
+        self.foresight = None;
+        self.waiting = if waiting.iter().any(Option::is_some) { waiting } else { Vec::new() };
+    }
+}
+
 impl Twin {
     /// Replaces what the twin believes by what is true, where it is told.
     pub fn be_told(&mut self, truth: &Truth) {

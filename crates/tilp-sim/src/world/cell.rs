@@ -1,10 +1,9 @@
-//! The simulated cell: real tensors over a simulated air, on simulated hardware.
-
-use std::sync::Arc;
+//! The simulated cell: a simulated air, simulated hardware, and what learns on it.
 
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, LogNormal};
 
+use super::learner::{Halves, Learner};
 use super::presence::Presence;
 use super::radio::{Radio, RoundTiming};
 use crate::message::{Context, LayerWeights};
@@ -14,23 +13,19 @@ use crate::round::{
     TerminalReport, Tiers,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
-use crate::split::data::Dataset;
 use crate::split::engine::{self, Copies, Engine, Participant, RoundError};
 use crate::split::model::Weights;
 use crate::split::policy::Policy;
 use crate::split::rule::Rule;
-use crate::split::terminal_state::TerminalState;
 use crate::units::{Joules, Seconds};
 
 /// What a simulated cell is made of. Lists have one entry for each terminal that is ever there;
 /// entry `n` belongs to the terminal with id `n`.
-pub struct CellParts {
+pub struct CellParts<L = Halves> {
     /// Radio and hardware.
     pub radio: Radio,
-    /// The two halves of the policy and their exchange, with the terminals of the first round.
-    pub engine: Engine<Policy>,
-    /// Private data.
-    pub data: Vec<Arc<Dataset>>,
+    /// What learns, with the terminals of the first round.
+    pub learner: L,
     /// Index of the task of each terminal.
     pub tasks: Vec<usize>,
     /// Who is there when.
@@ -53,16 +48,23 @@ pub struct RoundTruth {
 }
 
 /// A cell of robots around a base station.
-pub struct SimulatedCell {
-    parts: CellParts,
+pub struct SimulatedCell<L = Halves> {
+    parts: CellParts<L>,
     round: u64,
     used: BudgetUse,
     last: Option<RoundTruth>,
 }
 
 impl SimulatedCell {
+    /// The split-learning engine: for the experimenter.
+    pub fn engine(&self) -> &Engine<Policy> {
+        &self.parts.learner.engine
+    }
+}
+
+impl<L: Learner> SimulatedCell<L> {
     /// A cell before its first round.
-    pub fn new(parts: CellParts) -> Self {
+    pub fn new(parts: CellParts<L>) -> Self {
         Self { parts, round: 1, used: BudgetUse::default(), last: None }
     }
 
@@ -81,25 +83,24 @@ impl SimulatedCell {
         &self.parts.radio
     }
 
-    /// The split-learning engine: for the experimenter.
-    pub fn engine(&self) -> &Engine<Policy> {
-        &self.parts.engine
+    /// What learns: for the experimenter.
+    pub fn learner(&self) -> &L {
+        &self.parts.learner
     }
 
     /// The terminals that are there, in the order of their ids.
     pub fn present(&self) -> Vec<TerminalId> {
-        self.parts.engine.ids()
+        self.parts.learner.ids()
     }
 
     /// The terminals that are there and those that have used up their energy, in the order of
     /// their ids. The policy is for all of them.
     pub fn members(&self) -> Vec<TerminalId> {
-        let CellParts { presence, engine, .. } = &self.parts;
-        match presence.changes.is_empty() && self.parts.budget.joules_per_terminal.is_none() {
-            true => engine.ids(),
-            // Terminals come and go at the start of a round: this is about the last one executed.
-            false => presence.at((self.round - 1).max(1)).into_iter().collect(),
+        if self.parts.budget.joules_per_terminal.is_none() {
+            return self.present();
         }
+        // Terminals come and go at the start of a round: this is about the last one executed.
+        self.parts.presence.at((self.round - 1).max(1)).into_iter().collect()
     }
 
     /// What was really used so far.
@@ -144,42 +145,27 @@ impl SimulatedCell {
         self.parts.tasks[id.0 as usize]
     }
 
-    /// Lets terminals leave and join so that those of the present round are there.
+    /// Lets terminals leave and join so that those of the present round are there, each with its
+    /// data of this round.
     fn gather(&mut self) -> Result<(), RoundError> {
-        let budget = self.parts.budget.joules_per_terminal;
-        if self.parts.presence.changes.is_empty() && budget.is_none() {
-            return Ok(());
-        }
         let mut wanted = self.parts.presence.at(self.round);
         wanted.retain(|id| !self.is_empty(*id));
-        let CellParts { engine, data, .. } = &mut self.parts;
-        for id in engine.ids() {
-            if !wanted.contains(&id) {
-                engine.leave(id)?;
-            }
-        }
-        for id in wanted {
-            if engine.terminal(id).is_none() {
-                engine.join(id, data[id.0 as usize].clone())?;
-            }
-        }
-        Ok(())
+        self.parts.learner.gather(&wanted, self.round)
     }
 
     fn report(&self, id: TerminalId) -> TerminalReport {
-        let CellParts { radio, engine, data, tasks, .. } = &self.parts;
+        let CellParts { radio, learner, tasks, .. } = &self.parts;
         let n = id.0 as usize;
-        let member = engine.terminal(id);
         TerminalReport {
             id,
             hardware: radio.nominal[n],
             memory: radio.memory[n],
-            n_samples: data[n].len(),
+            n_samples: learner.n_samples(id, self.round),
             task: tasks[n],
-            gain: radio.channel.gains()[n],
+            gain: radio.gain(id, self.round),
             fading_power: radio.channel.fading_power(n, self.round),
-            held_layers: member.map_or(0, TerminalState::held),
-            owed_layers: member.map_or(0, TerminalState::deepest_trained),
+            held_layers: learner.held_layers(id),
+            owed_layers: learner.owed_layers(id),
         }
     }
 
@@ -218,16 +204,14 @@ impl SimulatedCell {
             participants.shuffle(&mut self.parts.seed.named("order").at(*round).rng());
         }
         let copies = copies(order, self.parts.radio.cost.profile.cuts.len());
-        let engine = &mut self.parts.engine;
-        engine.settings_mut().server_rate = rates.server;
-        engine.settings_mut().client_rate = rates.terminal;
-        let trained = engine.train(*rule, *round, &participants, copies)?;
+        let learner = &mut self.parts.learner;
+        let trained = learner.train(*rule, *round, *rates, &participants, copies)?;
         let arrived = (0..order.terminals.len()).filter(|&n| timing.in_time[n]);
         let arrived: Vec<TerminalId> = arrived.map(|n| order.terminals[n]).collect();
         match plan.training().tiers {
-            None if order.aggregates => engine.aggregate(&arrived)?,
+            None if order.aggregates => learner.aggregate(&arrived)?,
             None => {}
-            Some(tiers) => average(engine, tiers, copies, &arrived)?,
+            Some(tiers) => average(learner, tiers, copies, &arrived)?,
         }
         Ok(trained)
     }
@@ -287,16 +271,16 @@ fn copies(order: &RoundOrder, last: usize) -> Copies {
 }
 
 fn average(
-    engine: &mut Engine<Policy>,
+    learner: &mut impl Learner,
     tiers: Tiers,
     copies: Copies,
     arrived: &[TerminalId],
 ) -> Result<(), RoundError> {
     if tiers.average_own {
-        engine.aggregate_front(copies.own, arrived)?;
+        learner.aggregate_front(copies.own, arrived)?;
     }
     if tiers.average_edge {
-        engine.aggregate_edges(copies)?;
+        learner.aggregate_edges(copies)?;
     }
     Ok(())
 }
@@ -307,7 +291,7 @@ pub(super) fn model_message(round: u64, model: &Weights) -> Vec<u8> {
     LayerWeights { context, first: 1, layers: model.layers().to_vec() }.to_bytes()
 }
 
-impl Cell for SimulatedCell {
+impl<L: Learner> Cell for SimulatedCell<L> {
     fn sense(&mut self) -> Result<Vec<TerminalReport>, CellError> {
         let round = self.round;
         let failed = |error: RoundError| CellError::Training { round, reason: error.to_string() };
@@ -330,16 +314,16 @@ impl Cell for SimulatedCell {
     }
 
     fn model(&mut self) -> Result<Vec<u8>, CellError> {
-        Ok(model_message(self.round, &self.parts.engine.virtual_mean()))
+        Ok(self.parts.learner.model(self.round))
     }
 }
 
 /// No run is longer; a checkpoint that says so is forged.
 const MOST_ROUNDS: u64 = 1 << 32;
 
-impl Persist for SimulatedCell {
+impl<L: Learner> Persist for SimulatedCell<L> {
     fn save(&self, snapshot: &mut Snapshot) {
-        self.parts.engine.save(snapshot);
+        self.parts.learner.save(snapshot);
         self.parts.radio.channel.save(snapshot);
         snapshot.put_u64("cell/round", vec![self.round]);
         if !self.parts.budget.is_none() {
@@ -360,7 +344,7 @@ impl Persist for SimulatedCell {
         let joined = |error: RoundError| SnapshotError::value("cell/round", round, error);
         self.gather().map_err(joined)?;
         self.round = round;
-        self.parts.engine.restore(snapshot)?;
+        self.parts.learner.restore(snapshot)?;
         self.last = None;
         self.parts.radio.channel.restore(round, snapshot)
     }

@@ -53,6 +53,7 @@ impl Evaluator for RobotEvaluator {
         let episodes = schedule.calibration_episodes;
         let first = round / schedule.calibrate_every * episodes as u64;
         let set = EpisodeSet::Calibration;
-        Ok(self.fleet.measure(set, first, episodes, terminals, &weights, &self.policy))
+        let fleet = self.fleet.at(round);
+        Ok(fleet.measure(set, first, episodes, terminals, &weights, &self.policy))
     }
 }

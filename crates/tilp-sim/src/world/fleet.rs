@@ -29,21 +29,57 @@ pub struct Schedule {
     pub loss_samples: usize,
 }
 
-/// One robot cell per terminal.
+/// From a round on a terminal has another robot cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellChange {
+    /// The round, counted from 1.
+    pub round: u64,
+    /// The terminal.
+    pub terminal: TerminalId,
+    /// Place of its new cell in [`Fleet::cells`].
+    pub cell: usize,
+}
+
+/// The robot cells of all terminals.
 pub struct Fleet {
     /// What the cells have in common.
     pub suite: &'static Suite,
-    /// The cells.
+    /// The cells: entry `n` is the first one of the terminal with id `n`, and cells that replace
+    /// others come after them.
     pub cells: Vec<Box<dyn Workcell>>,
+    /// Which cells are replaced when, in the order of the rounds.
+    pub changes: Vec<CellChange>,
     /// When they are measured.
     pub schedule: Schedule,
     /// Seed of the episodes.
     pub seed: Seed,
 }
 
+/// The fleet as it is in one round.
+#[derive(Clone, Copy)]
+pub struct FleetAt<'a> {
+    fleet: &'a Fleet,
+    round: u64,
+}
+
 impl Fleet {
-    /// Success of the robots of these terminals on episodes `first` and following of a set. The
-    /// fleet has a robot cell for each terminal that is ever there, by id.
+    /// The fleet as it is in a round. Round 0 is before anything has changed.
+    pub fn at(&self, round: u64) -> FleetAt<'_> {
+        FleetAt { fleet: self, round }
+    }
+}
+
+impl FleetAt<'_> {
+    /// Place of a terminal's cell in [`Fleet::cells`].
+    pub fn cell(&self, id: TerminalId) -> usize {
+        let applies = |one: &&CellChange| one.terminal == id && one.round <= self.round;
+        let latest = self.fleet.changes.iter().rev().find(applies);
+        latest.map_or(id.0 as usize, |one| one.cell)
+    }
+
+    /// Success of the robots of these terminals on episodes `first` and following of a set. How
+    /// an episode begins depends on set, terminal and number only: where a cell was replaced, the
+    /// same episodes go on in the new one.
     pub fn measure(
         &self,
         set: EpisodeSet,
@@ -53,24 +89,25 @@ impl Fleet {
         model: &Weights,
         policy: &Policy,
     ) -> Vec<TerminalSuccess> {
-        let episodes: Vec<Episode> = (terminals.iter().map(|id| id.0 as usize))
-            .flat_map(|cell| (first..first + per_terminal as u64).map(move |index| (cell, index)))
-            .map(|(cell, index)| {
-                let start = set.episode(self.seed, cell as u64, index);
-                Episode { cell, start }
+        let Fleet { cells, schedule, seed, .. } = self.fleet;
+        let episodes: Vec<Episode> = (terminals.iter())
+            .flat_map(|&id| (first..first + per_terminal as u64).map(move |index| (id, index)))
+            .map(|(id, index)| {
+                let start = set.episode(*seed, id.0.into(), index);
+                Episode { cell: self.cell(id), start }
             })
             .collect();
         let act = |observations: &[f32], actions: &mut [f32]| {
             policy.act(model, observations, actions);
         };
-        let successes = rollout(&self.cells, &episodes, &act, self.schedule.episode_steps);
+        let successes = rollout(cells, &episodes, &act, schedule.episode_steps);
         let count = |results: &[bool]| SuccessCount {
             successes: results.iter().filter(|success| **success).count() as u64,
             episodes: results.len() as u64,
         };
         let counts = successes.chunks(per_terminal).map(count);
         let one = |(&id, count): (&TerminalId, SuccessCount)| {
-            let task = self.cells[id.0 as usize].task();
+            let task = cells[self.cell(id)].task();
             TerminalSuccess { id, task, count }
         };
         terminals.iter().zip(counts).map(one).collect()

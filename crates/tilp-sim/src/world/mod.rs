@@ -6,18 +6,24 @@
 
 mod cell;
 mod channel;
+mod data_sets;
+mod disturbance;
 mod evaluator;
 mod fleet;
 mod laboratory;
+mod learner;
 mod presence;
 mod radio;
 mod truth;
 
 pub use cell::{CellParts, RoundTruth, SimulatedCell};
 pub use channel::Channel;
+pub use data_sets::{Arrival, DataSets};
+pub use disturbance::{Disturbance, Disturbances};
 pub use evaluator::RobotEvaluator;
-pub use fleet::{Fleet, Schedule};
-pub use laboratory::Laboratory;
+pub use fleet::{CellChange, Fleet, FleetAt, Schedule};
+pub use laboratory::{Examiner, Laboratory, Robots};
+pub use learner::{Halves, Learner};
 pub use presence::{Change, Presence};
 pub use radio::{Late, Radio, RoundTiming};
 pub use truth::draw_truth;

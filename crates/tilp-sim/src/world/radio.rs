@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Channel;
+use super::{Channel, Disturbances};
 use crate::cost::{Cost, CostModel, Hardware, Job, RoundCosts, RoundInputs};
 use crate::round::{RoundOrder, TerminalId, TerminalReport};
-use crate::units::{Bytes, Hertz, Joules, Seconds};
+use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 use crate::wireless::round_delay;
 
 /// What happens to a terminal that misses the deadline.
@@ -26,9 +26,11 @@ pub struct Radio {
     pub cost: CostModel,
     /// Where channels come from.
     pub channel: Channel,
+    /// Blockages and interferers.
+    pub disturbances: Disturbances,
     /// Hardware by data sheet.
     pub nominal: Vec<Hardware>,
-    /// True hardware.
+    /// True hardware, without interferers.
     pub truth: Vec<Hardware>,
     /// Memory budgets.
     pub memory: Vec<Bytes>,
@@ -64,6 +66,19 @@ pub struct RoundTiming {
 }
 
 impl Radio {
+    /// Large-scale gain of a terminal in a round, as it is and as it is measured.
+    pub fn gain(&self, id: TerminalId, round: u64) -> Gain {
+        let Gain(usual) = self.channel.gains()[id.0 as usize];
+        Gain(usual * self.disturbances.gain_factor(id, round))
+    }
+
+    /// True hardware of a terminal in a round: its noise includes interferers.
+    pub fn true_hardware(&self, id: TerminalId, round: u64) -> Hardware {
+        let hardware = self.truth[id.0 as usize];
+        let noise_w_per_hz = hardware.noise_w_per_hz * self.disturbances.noise_factor(id, round);
+        Hardware { noise_w_per_hz, ..hardware }
+    }
+
     /// Executes an order on the true channel and hardware.
     ///
     /// The round waits until the deadline for pending uploads. One that does not arrive is lost:
@@ -71,7 +86,7 @@ impl Radio {
     pub fn timing(&self, order: &RoundOrder, reports: &[TerminalReport]) -> RoundTiming {
         let RoundOrder { plan, rule, aggregates, .. } = order;
         let hardware: Vec<Hardware> =
-            reports.iter().map(|report| self.truth[report.id.0 as usize]).collect();
+            reports.iter().map(|report| self.true_hardware(report.id, order.round)).collect();
         let (rule, aggregates, closes) = (*rule, *aggregates, self.closes());
         let round = RoundInputs { reports, hardware: &hardware, aggregates, rule, closes };
         let whole = self.cost.round_costs(plan, &round);

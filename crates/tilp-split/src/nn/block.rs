@@ -1,5 +1,6 @@
 //! A pre-norm transformer block: attention and a two-layer perceptron, both residual.
 
+use super::adapter::{Gradients, LinearGradient};
 use super::attention::Attention;
 use super::linear::{Linear, relu_backward};
 use super::norm::{LayerNorm, Seen};
@@ -33,17 +34,22 @@ pub struct Scratch {
     pub(crate) wide: Vec<f32>,
     pub(crate) narrow: Vec<f32>,
     pub(crate) sums: Vec<f32>,
+    /// Rank times columns, for adapters.
+    pub(crate) low: Vec<f32>,
 }
 
 /// The parameters of a block, part by part in the order of storage.
-struct Parts<T> {
-    norm_1: T,
-    projection: T,
-    output: T,
-    norm_2: T,
-    up: T,
-    down: T,
+struct Parts<N, L> {
+    norm_1: N,
+    projection: L,
+    output: L,
+    norm_2: N,
+    up: L,
+    down: L,
 }
+
+/// Where the gradient of a block goes.
+pub struct BlockGradients<'a>(Parts<&'a mut [f32], LinearGradient<'a>>);
 
 impl Block {
     fn norm(self) -> LayerNorm {
@@ -109,7 +115,7 @@ impl Block {
         (7 * self.attention.width + self.hidden + 4) * columns + self.attention.n_shares(samples)
     }
 
-    fn split(self, whole: &[f32]) -> Parts<&[f32]> {
+    fn split(self, whole: &[f32]) -> Parts<&[f32], &[f32]> {
         let (norm_1, rest) = whole.split_at(self.norm().n_parameters());
         let (projection, rest) = rest.split_at(self.projection().n_parameters());
         let (output, rest) = rest.split_at(self.output().n_parameters());
@@ -118,13 +124,16 @@ impl Block {
         Parts { norm_1, projection, output, norm_2, up, down }
     }
 
-    fn split_mut(self, whole: &mut [f32]) -> Parts<&mut [f32]> {
-        let (norm_1, rest) = whole.split_at_mut(self.norm().n_parameters());
-        let (projection, rest) = rest.split_at_mut(self.projection().n_parameters());
-        let (output, rest) = rest.split_at_mut(self.output().n_parameters());
-        let (norm_2, rest) = rest.split_at_mut(self.norm().n_parameters());
-        let (up, down) = rest.split_at_mut(self.up().n_parameters());
-        Parts { norm_1, projection, output, norm_2, up, down }
+    /// Takes the places of the gradient of this block.
+    pub fn gradients<'a>(self, gradient: &mut Gradients<'a>) -> BlockGradients<'a> {
+        BlockGradients(Parts {
+            norm_1: gradient.norm(self.norm()),
+            projection: gradient.linear(self.projection()),
+            output: gradient.linear(self.output()),
+            norm_2: gradient.norm(self.norm()),
+            up: gradient.linear(self.up()),
+            down: gradient.linear(self.down()),
+        })
     }
 
     /// `y = m + down(relu(up(norm_2(m))))` with `m = x + output(attention(project(norm_1(x))))`.
@@ -147,28 +156,28 @@ impl Block {
         parameters: &[f32],
         x: &[f32],
         c: &BlockCache,
-        gradient: &mut [f32],
+        gradient: BlockGradients<'_>,
         flow: &mut [f32],
         scratch: &mut Scratch,
     ) {
-        let (parts, g) = (self.split(parameters), self.split_mut(gradient));
-        let Scratch { wide, narrow, sums } = scratch;
+        let (parts, BlockGradients(g)) = (self.split(parameters), gradient);
+        let Scratch { wide, narrow, sums, low } = scratch;
         narrow.resize(flow.len(), 0.0);
         wide.resize(c.hidden.len(), 0.0);
-        self.down().backward_parameters(&c.hidden, flow, g.down);
+        g.down.write(&c.hidden, flow, low);
         self.down().backward_input(parts.down, flow, wide);
         relu_backward(&c.hidden, wide);
-        self.up().backward_parameters(&c.normal_2, wide, g.up);
+        g.up.write(&c.normal_2, wide, low);
         self.up().backward_input(parts.up, wide, narrow);
         let norm = self.norm();
         let seen = Seen { x: &c.middle, statistics: &c.statistics_2 };
         norm.backward(parts.norm_2, seen, narrow, g.norm_2, flow, sums);
-        self.output().backward_parameters(&c.mixed, flow, g.output);
+        g.output.write(&c.mixed, flow, low);
         self.output().backward_input(parts.output, flow, narrow);
         wide.resize(c.projected.len(), 0.0);
         sums.resize(c.statistics_1.len(), 0.0);
         self.attention.backward(&c.projected, &c.shares, narrow, wide, sums);
-        self.projection().backward_parameters(&c.normal_1, wide, g.projection);
+        g.projection.write(&c.normal_1, wide, low);
         self.projection().backward_input(parts.projection, wide, narrow);
         let seen = Seen { x, statistics: &c.statistics_1 };
         norm.backward(parts.norm_1, seen, narrow, g.norm_1, flow, sums);
@@ -235,6 +244,7 @@ mod tests {
             |w, x, y| block.forward(w, x, y, &mut cache.borrow_mut()),
             |w, x, dy, g, dx| {
                 dx.copy_from_slice(dy);
+                let g = block.gradients(&mut Gradients::all(g));
                 block.backward(w, x, &cache.borrow(), g, dx, &mut Scratch::default());
             },
         );

@@ -1,5 +1,6 @@
 //! From tokens to actions: normalise all features of a sample, then one linear map.
 
+use super::adapter::Gradients;
 use super::block::Scratch;
 use super::linear::Linear;
 use super::norm::{LayerNorm, Seen};
@@ -69,16 +70,16 @@ impl Head {
         parameters: &[f32],
         x: &[f32],
         cache: &HeadCache,
-        gradient: &mut [f32],
+        gradient: &mut Gradients<'_>,
         flow: &mut Vec<f32>,
         scratch: &mut Scratch,
     ) {
-        let split = self.norm().n_parameters();
-        let (norm, linear) = parameters.split_at(split);
-        let (norm_gradient, linear_gradient) = gradient.split_at_mut(split);
-        let Scratch { narrow, sums, .. } = scratch;
+        let (norm, linear) = parameters.split_at(self.norm().n_parameters());
+        let (norm_gradient, linear_gradient) =
+            (gradient.norm(self.norm()), gradient.linear(self.linear()));
+        let Scratch { narrow, sums, low, .. } = scratch;
         narrow.resize(x.len(), 0.0);
-        self.linear().backward_parameters(&cache.normal, flow, linear_gradient);
+        linear_gradient.write(&cache.normal, flow, low);
         self.linear().backward_input(linear, flow, narrow);
         flow.clear();
         flow.resize(x.len(), 0.0);
@@ -114,7 +115,8 @@ mod tests {
                 |w, x, y| head.forward(w, x, y, &mut cache.borrow_mut()),
                 |w, x, dy, g, dx| {
                     let (mut flow, mut scratch) = (dy.to_vec(), Scratch::default());
-                    head.backward(w, x, &cache.borrow(), g, &mut flow, &mut scratch);
+                    let mut g = Gradients::all(g);
+                    head.backward(w, x, &cache.borrow(), &mut g, &mut flow, &mut scratch);
                     dx.copy_from_slice(&flow);
                 },
             );

@@ -18,7 +18,7 @@ impl Linear {
         self.outputs * self.inputs + self.outputs
     }
 
-    /// Multiply-adds for one column.
+    /// Multiply-adds for one column: elements of the weight.
     pub fn n_products(self) -> usize {
         self.outputs * self.inputs
     }

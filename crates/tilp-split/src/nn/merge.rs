@@ -1,5 +1,6 @@
 //! Merging adjacent tokens in pairs: normalise the two side by side, then map back to one width.
 
+use super::adapter::Gradients;
 use super::block::Scratch;
 use super::linear::Linear;
 use super::norm::{LayerNorm, Seen};
@@ -74,19 +75,19 @@ impl Merge {
         self,
         parameters: &[f32],
         cache: &MergeCache,
-        gradient: &mut [f32],
+        gradient: &mut Gradients<'_>,
         flow: &mut Vec<f32>,
         scratch: &mut Scratch,
     ) {
-        let split = self.norm().n_parameters();
-        let (norm, linear) = parameters.split_at(split);
-        let (norm_gradient, linear_gradient) = gradient.split_at_mut(split);
-        let Scratch { wide, narrow, sums } = scratch;
+        let (norm, linear) = parameters.split_at(self.norm().n_parameters());
+        let (norm_gradient, linear_gradient) =
+            (gradient.norm(self.norm()), gradient.linear(self.linear()));
+        let Scratch { wide, narrow, sums, low } = scratch;
         let samples = cache.pairs.len() / (self.width * self.tokens);
         narrow.resize(cache.pairs.len(), 0.0);
         wide.clear();
         wide.resize(cache.pairs.len(), 0.0);
-        self.linear().backward_parameters(&cache.normal, flow, linear_gradient);
+        linear_gradient.write(&cache.normal, flow, low);
         self.linear().backward_input(linear, flow, narrow);
         let seen = Seen { x: &cache.pairs, statistics: &cache.statistics };
         self.norm().backward(norm, seen, narrow, norm_gradient, wide, sums);
@@ -135,7 +136,8 @@ mod tests {
                 |w, x, y| merge.forward(w, x, y, &mut cache.borrow_mut()),
                 |w, _, dy, g, dx| {
                     let mut flow = dy.to_vec();
-                    merge.backward(w, &cache.borrow(), g, &mut flow, &mut Scratch::default());
+                    let (mut g, mut scratch) = (Gradients::all(g), Scratch::default());
+                    merge.backward(w, &cache.borrow(), &mut g, &mut flow, &mut scratch);
                     dx.copy_from_slice(&flow);
                 },
             );

@@ -8,6 +8,7 @@
 //! Layers are shapes without state: parameters, caches and gradients are slices of the caller.
 //! A backward pass *overwrites* the gradient of its parameters, since each belongs to one layer.
 
+pub mod adapter;
 pub mod attention;
 pub mod block;
 pub mod check;

@@ -3,18 +3,19 @@
 //! The server orders every terminal to upload the copies that are on it, averages them with its
 //! own, and tells the terminals that their copies are no longer current. The number of samples
 //! behind each copy needs no message: the server has counted the samples of every activation that
-//! it served and of every done message. Collect orders and notices belong to no round; their
-//! header says round 0.
+//! it served and of every done message. The header of a collect order says the last round of
+//! training, on which the rounding of an upload depends; notices belong to no round and say 0.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
 
-use super::control::{LayerOrder, Notice};
+use super::compress::Exchange;
+use super::control::{Aggregated, Collect};
 use super::engine::{Copies, Engine, LinkFailure, Progress, RoundError, locked};
 use super::link::{LinkError, LocalLink, TerminalLink};
-use super::message::{Context, Kind, LayerWeights};
+use super::message::{Context, LayerWeights};
 use super::model::{SplitModel, Weights};
 use super::session::{acknowledged, sizes};
 use super::terminal_state::{TerminalState, neighbours};
@@ -86,7 +87,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         }
         for LinkFailure { terminal, .. } in &failed {
             if let Some(state) = self.server.terminals.get_mut(terminal) {
-                state.lose();
+                state.lose(self.settings.state_at_aggregation);
             }
         }
         failed
@@ -105,7 +106,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
             .into_par_iter()
             .map(|((id, state), link)| {
                 let mut link = locked(link);
-                (*id, upload(&*self.model, *id, state, layers.clone(), &mut *link))
+                (*id, self.upload(*id, state, layers.clone(), &mut *link))
             })
             .collect();
         let (mut uploads, mut failed) = (Uploads::new(), Vec::new());
@@ -116,6 +117,32 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
             }
         }
         (uploads, failed)
+    }
+
+    /// The trained copies of these layers that are on a terminal.
+    fn upload(
+        &self,
+        terminal: TerminalId,
+        state: &TerminalState,
+        layers: RangeInclusive<usize>,
+        link: &mut L,
+    ) -> Result<Weights, LinkError> {
+        let mut uploaded = Weights::empty(self.model.n_layers());
+        let wanted = |layer: usize| state.trained[layer - 1] > 0 && state.is_on_terminal(layer);
+        let round = self.server.last_round;
+        let exchange = if state.compressed { Exchange::Single } else { self.settings.exchange };
+        for range in neighbours(layers, wanted) {
+            let (first, last) = range.into_inner();
+            let context = Context { round, terminal, cut: last as u16 };
+            let order = Collect { context, first: first as u16, exchange }.to_bytes();
+            let message = LayerWeights::from_bytes(&link.exchange(&order)?, &sizes(&*self.model))?;
+            message.context.expect(context)?;
+            expect("first layer", message.first.into(), first)?;
+            for (layer, parameters) in (first..).zip(message.layers) {
+                *uploaded.layer_mut(layer) = parameters;
+            }
+        }
+        Ok(uploaded)
     }
 
     /// The mean of all trained copies of a layer. Terminals without an upload do not count.
@@ -137,13 +164,14 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
     /// Tells all terminals that their copies are no longer current. A notice that fails is
     /// repeated before the next order to that terminal.
     fn forget_all(&mut self) {
+        let optimiser_state = self.settings.state_at_aggregation;
         let members = self.server.terminals.iter_mut().zip(self.links.values());
         let members: Vec<_> = members.collect();
         members.into_par_iter().for_each(|((id, state), link)| {
-            state.reset();
+            state.reset(optimiser_state);
             if state.must_forget {
                 let context = Context { round: 0, terminal: *id, cut: 0 };
-                let notice = Notice { context }.to_bytes(Kind::Aggregated);
+                let notice = Aggregated { context, optimiser_state }.to_bytes();
                 state.must_forget = acknowledged(&mut *locked(link), *id, &notice).is_err();
             }
         });
@@ -158,30 +186,6 @@ impl<M: SplitModel> Engine<M, LocalLink<M>> {
     pub fn virtual_mean(&self) -> Weights {
         self.try_virtual_mean().expect("a terminal in this process uploads what it trained")
     }
-}
-
-/// The trained copies of these layers that are on a terminal.
-fn upload<M: SplitModel>(
-    model: &M,
-    terminal: TerminalId,
-    state: &TerminalState,
-    layers: RangeInclusive<usize>,
-    link: &mut impl TerminalLink,
-) -> Result<Weights, LinkError> {
-    let mut uploaded = Weights::empty(model.n_layers());
-    let wanted = |layer: usize| state.trained[layer - 1] > 0 && state.is_on_terminal(layer);
-    for range in neighbours(layers, wanted) {
-        let (first, last) = range.into_inner();
-        let context = Context { round: 0, terminal, cut: last as u16 };
-        let order = LayerOrder { context, first: first as u16 }.to_bytes(Kind::Collect);
-        let message = LayerWeights::from_bytes(&link.exchange(&order)?, &sizes(model))?;
-        message.context.expect(context)?;
-        expect("first layer", message.first.into(), first)?;
-        for (layer, parameters) in (first..).zip(message.layers) {
-            *uploaded.layer_mut(layer) = parameters;
-        }
-    }
-    Ok(uploaded)
 }
 
 /// The mean of copies of a layer, each with its samples; a single copy stays bit for bit.

@@ -45,7 +45,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
             .map(|(mut task, half)| {
                 let result = half.and_then(|half| session.backward(&mut task, &half, &mean));
                 if result.is_err() {
-                    task.state.lose();
+                    task.state.lose(session.settings.state_at_aggregation);
                 }
                 (task.participant.terminal, result)
             })

@@ -32,8 +32,18 @@ pub enum Rule {
 }
 
 enum State {
-    Sgd { optimiser: Optimiser, state: OptimiserState, rate: f32 },
+    Layers { optimiser: Optimiser, state: OptimiserState, rate: f32 },
     Adam(Vec<Adam>),
+}
+
+/// Clipping as the halves of a split model do it: layers 1 to the cut together, and the layers
+/// behind it together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClipHalves {
+    /// Last layer of the front half; zero or the last layer clips all layers together.
+    pub cut: usize,
+    /// Largest norm of the gradient of a half; zero for no limit.
+    pub most: f32,
 }
 
 struct Shard<M: SplitModel> {
@@ -47,6 +57,7 @@ pub struct Trainer<'m, M: SplitModel> {
     model: &'m M,
     weights: Weights,
     state: State,
+    clip: Option<ClipHalves>,
     idle: Mutex<Vec<Shard<M>>>,
 }
 
@@ -55,21 +66,33 @@ impl<'m, M: SplitModel> Trainer<'m, M> {
     pub fn new(model: &'m M, weights: Weights, rule: Rule) -> Self {
         let state = match rule {
             Rule::Sgd { rate, momentum } => {
-                let optimiser = Optimiser::Sgd { momentum };
-                State::Sgd { optimiser, state: OptimiserState::new(model.n_layers()), rate }
+                return Self::by(model, weights, Optimiser::Sgd { momentum }, rate);
             }
             Rule::Adam { rate } => {
                 let layers = weights.layers().iter();
                 State::Adam(layers.map(|layer| Adam::new(layer.len(), rate)).collect())
             }
         };
-        Self { model, weights, state, idle: Mutex::new(Vec::new()) }
+        Self { model, weights, state, clip: None, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Starts from these weights with the update rule of a split engine.
+    pub fn by(model: &'m M, weights: Weights, optimiser: Optimiser, rate: f32) -> Self {
+        let state = OptimiserState::new(model.n_layers());
+        let state = State::Layers { optimiser, state, rate };
+        Self { model, weights, state, clip: None, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// The same with clipping.
+    pub fn clipped(mut self, clip: ClipHalves) -> Self {
+        self.clip = Some(clip);
+        self
     }
 
     /// Changes the learning rate and keeps what the rule remembers.
     pub fn set_rate(&mut self, new: f32) {
         match &mut self.state {
-            State::Sgd { rate, .. } => *rate = new,
+            State::Layers { rate, .. } => *rate = new,
             State::Adam(layers) => layers.iter_mut().for_each(|layer| layer.set_rate(new)),
         }
     }
@@ -86,10 +109,14 @@ impl<'m, M: SplitModel> Trainer<'m, M> {
 
     /// One step on a batch, sample by sample; returns its loss before the step.
     pub fn step(&mut self, observations: &[f32], actions: &[f32]) -> f64 {
-        let (loss, gradients) = self.gradient(observations, actions);
+        let (loss, mut gradients) = self.gradient(observations, actions);
         let Self { model, weights, state, .. } = self;
+        if let Some(ClipHalves { cut, most }) = self.clip {
+            gradients.clip(1..=cut, most);
+            gradients.clip(cut + 1..=model.n_layers(), most);
+        }
         match state {
-            State::Sgd { optimiser, state, rate } => {
+            State::Layers { optimiser, state, rate } => {
                 state.step(*optimiser, weights, &gradients, 1..=model.n_layers(), *rate);
             }
             State::Adam(layers) => {

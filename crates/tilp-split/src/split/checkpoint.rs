@@ -61,9 +61,14 @@ impl<M: SplitModel> Persist for TerminalHalf<M> {
     fn save(&self, snapshot: &mut Snapshot) {
         let name = format!("terminal/{}", self.id);
         snapshot.put_u64(&format!("{name}/holds"), flags(&self.holds));
-        for layer in (1..=self.holds.len()).filter(|layer| self.holds[layer - 1]) {
-            put_layer(&name, layer, self.weights.layer(layer), snapshot);
-            self.optimiser.layer(layer).save(&format!("{name}/optimiser/{layer}"), snapshot);
+        for (layer, held) in (1..).zip(&self.holds) {
+            if *held {
+                put_layer(&name, layer, self.weights.layer(layer), snapshot);
+            }
+            let state = self.optimiser.layer(layer);
+            if *held || !state.is_empty() {
+                state.save(&format!("{name}/optimiser/{layer}"), snapshot);
+            }
         }
         let order = self.pending.iter().flat_map(|pending| pending.order.to_bytes());
         snapshot.put_u64(&format!("{name}/order"), order.map(u64::from).collect());
@@ -92,11 +97,15 @@ impl Held {
         let holds = get_flags(&format!("{name}/holds"), sizes.len(), snapshot)?;
         let mut weights = Weights::empty(sizes.len());
         let mut optimiser = OptimiserState::new(sizes.len());
-        for layer in (1..=sizes.len()).filter(|layer| holds[layer - 1]) {
-            let size = sizes[layer - 1];
-            *weights.layer_mut(layer) = get_layer(&name, layer, size, snapshot)?;
-            *optimiser.layer_mut(layer) =
-                LayerState::restored(&format!("{name}/optimiser/{layer}"), size, snapshot)?;
+        for (layer, (held, &size)) in (1..).zip(holds.iter().zip(&sizes)) {
+            if *held {
+                *weights.layer_mut(layer) = get_layer(&name, layer, size, snapshot)?;
+            }
+            let state = format!("{name}/optimiser/{layer}");
+            *optimiser.layer_mut(layer) = match held {
+                true => LayerState::restored(&state, size, snapshot)?,
+                false => LayerState::restored_if_saved(&state, size, snapshot)?,
+            };
         }
         let order = get_order(&format!("{name}/order"), terminal.id, &holds, snapshot)?;
         Ok(Self { weights, holds, optimiser, order })
@@ -154,6 +163,7 @@ impl Persist for ServerHalf {
         }
         optimiser.save("server/optimiser", snapshot);
         snapshot.put_u64("server/served", served.clone());
+        snapshot.put_u64("server/round", vec![self.last_round]);
         snapshot.put_u64("server/edges", vec![self.edges.len() as u64]);
         for (index, edge) in self.edges.iter().enumerate() {
             save_edge(&format!("server/edge/{index}"), edge, snapshot);
@@ -191,7 +201,11 @@ impl ServerHalf {
             let state = get_books(&format!("server/terminal/{id}"), sizes, snapshot)?;
             terminals.insert(id, state);
         }
-        Ok(Self { shared, edges, terminals })
+        let last_round = match snapshot.len_of("server/round") {
+            0 => 0,
+            length => snapshot.u64("server/round", length)?[0],
+        };
+        Ok(Self { shared, edges, terminals, last_round })
     }
 }
 
@@ -209,9 +223,12 @@ fn get_ids(snapshot: &Snapshot) -> Result<Vec<TerminalId>, SnapshotError> {
 }
 
 fn save_books(name: &str, state: &TerminalState, snapshot: &mut Snapshot) {
-    let TerminalState { held, trained, kept, must_forget } = state;
+    let TerminalState { held, trained, kept, resting, compressed, must_forget } = state;
     snapshot.put_u64(&format!("{name}/held"), vec![*held as u64, u64::from(*must_forget)]);
     snapshot.put_u64(&format!("{name}/trained"), trained.clone());
+    if *compressed {
+        snapshot.put_u64(&format!("{name}/compressed"), vec![1]);
+    }
     let is_kept: Vec<bool> = kept.iter().map(Option::is_some).collect();
     snapshot.put_u64(&format!("{name}/kept"), flags(&is_kept));
     for (index, copy) in kept.iter().enumerate() {
@@ -219,6 +236,9 @@ fn save_books(name: &str, state: &TerminalState, snapshot: &mut Snapshot) {
             put_layer(name, index + 1, parameters, snapshot);
             state.save(&format!("{name}/optimiser/{}", index + 1), snapshot);
         }
+    }
+    for (index, state) in resting.iter().enumerate().filter(|(_, state)| !state.is_empty()) {
+        state.save(&format!("{name}/resting/{}", index + 1), snapshot);
     }
 }
 
@@ -245,6 +265,11 @@ fn get_books(
         let state = LayerState::restored(&state, sizes[layer - 1], snapshot)?;
         kept[layer - 1] = Some(LayerCopy { parameters, state });
     }
+    let mut resting = vec![LayerState::default(); n_layers];
+    for (layer, (resting, &size)) in (1..).zip(resting.iter_mut().zip(sizes)) {
+        let name = of(&format!("resting/{layer}"));
+        *resting = LayerState::restored_if_saved(&name, size, snapshot)?;
+    }
     for layer in 1..=n_layers {
         if trained[layer - 1] > 0 && layer > held && kept[layer - 1].is_none() {
             let expected = format!("0 for layer {layer}, of which there is no copy");
@@ -254,15 +279,21 @@ fn get_books(
     if must_forget && (held > 0 || is_kept.contains(&true)) {
         return Err(SnapshotError::value(&of("held"), held, "0 before a reset"));
     }
-    Ok(TerminalState { held, trained, kept, must_forget })
+    let compressed = snapshot.len_of(&of("compressed")) > 0;
+    Ok(TerminalState { held, trained, kept, resting, compressed, must_forget })
 }
 
 fn save_edge(name: &str, edge: &Edge, snapshot: &mut Snapshot) {
     snapshot.put_u64(&format!("{name}/holds"), flags(&edge.holds));
     snapshot.put_u64(&format!("{name}/served"), edge.served.clone());
-    for layer in (1..=edge.holds.len()).filter(|layer| edge.holds[layer - 1]) {
-        put_layer(name, layer, edge.weights.layer(layer), snapshot);
-        edge.optimiser.layer(layer).save(&format!("{name}/optimiser/{layer}"), snapshot);
+    for (layer, held) in (1..).zip(&edge.holds) {
+        if *held {
+            put_layer(name, layer, edge.weights.layer(layer), snapshot);
+        }
+        let state = edge.optimiser.layer(layer);
+        if *held || !state.is_empty() {
+            state.save(&format!("{name}/optimiser/{layer}"), snapshot);
+        }
     }
 }
 
@@ -271,11 +302,14 @@ fn get_edge(name: &str, sizes: &[usize], snapshot: &Snapshot) -> Result<Edge, Sn
     edge.holds = get_flags(&format!("{name}/holds"), sizes.len(), snapshot)?;
     edge.served = get_counts(&format!("{name}/served"), sizes.len(), snapshot)?;
     for (layer, &size) in (1..).zip(sizes) {
+        let state = format!("{name}/optimiser/{layer}");
         if edge.holds[layer - 1] {
             *edge.weights.layer_mut(layer) = get_layer(name, layer, size, snapshot)?;
-            *edge.optimiser.layer_mut(layer) =
-                LayerState::restored(&format!("{name}/optimiser/{layer}"), size, snapshot)?;
-        } else if edge.served[layer - 1] > 0 {
+            *edge.optimiser.layer_mut(layer) = LayerState::restored(&state, size, snapshot)?;
+            continue;
+        }
+        *edge.optimiser.layer_mut(layer) = LayerState::restored_if_saved(&state, size, snapshot)?;
+        if edge.served[layer - 1] > 0 {
             let expected = format!("0 for layer {layer}, of which there is no copy");
             let name = format!("{name}/served");
             return Err(SnapshotError::value(&name, edge.served[layer - 1], expected));

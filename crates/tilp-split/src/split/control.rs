@@ -5,9 +5,9 @@
 //! copies behind the cut (the tiered rule) and the cut of a terminal changes, and the cost model
 //! does not contain it. The engine reports its bytes apart from the others.
 
-use super::compress::Compressor;
+use super::compress::{Compressor, Exchange};
 use super::message::{Context, Kind, check_layers, get_header, put_header};
-use super::optimiser::{LayerState, Optimiser};
+use super::optimiser::{LayerState, Optimiser, StateAtAggregation};
 use super::rule::Local;
 use super::wire::{Reader, WireError, expect, get_floats, put_floats};
 
@@ -25,6 +25,8 @@ pub struct TrainOrder {
     pub rate: f32,
     /// Its update rule.
     pub optimiser: Optimiser,
+    /// Largest norm of the gradient of its layers; zero for no limit.
+    pub clip: f32,
     /// Samples of a minibatch; a terminal with fewer samples uses all of them.
     pub samples: u32,
     /// The operator behind `q`.
@@ -40,9 +42,8 @@ impl TrainOrder {
         put_header(Kind::Train, self.context, 0, &mut bytes);
         bytes.extend(self.q.to_le_bytes());
         bytes.extend(self.rate.to_le_bytes());
-        let Optimiser::Sgd { momentum } = self.optimiser;
-        bytes.push(0);
-        bytes.extend(momentum.to_le_bytes());
+        self.optimiser.put(&mut bytes);
+        bytes.extend(self.clip.to_le_bytes());
         bytes.extend(self.samples.to_le_bytes());
         bytes.push(match self.compressor {
             Compressor::Quantize => 0,
@@ -69,8 +70,8 @@ impl TrainOrder {
             return Err(WireError::new("q", q.to_bits(), "the bits of a number from 0 to 1"));
         }
         let rate = finite("rate", reader.f32("rate")?)?;
-        expect("optimiser", reader.u8("optimiser")?.into(), 0)?;
-        let momentum = finite("momentum", reader.f32("momentum")?)?;
+        let optimiser = Optimiser::get(&mut reader)?;
+        let clip = finite("clip", reader.f32("clip")?)?;
         let samples = reader.u32("samples")?;
         if samples == 0 {
             return Err(WireError::new("samples", 0, "at least 1"));
@@ -78,8 +79,7 @@ impl TrainOrder {
         let compressor = compressor(reader.u8("compressor")?)?;
         let local = local(reader.u8("local")?, reader.u32("local amount")?)?;
         reader.end()?;
-        let optimiser = Optimiser::Sgd { momentum };
-        Ok(Self { context, q, rate, optimiser, samples, compressor, local })
+        Ok(Self { context, q, rate, optimiser, clip, samples, compressor, local })
     }
 }
 
@@ -147,36 +147,103 @@ impl Done {
     }
 }
 
-/// Server to terminal: send these layers. The reply to [`Kind::Collect`] is a `LayerWeights`
-/// message and the terminal keeps its copies; the reply to [`Kind::HandOver`] is a
-/// [`MovedCopies`] message and the terminal no longer holds these layers.
+/// Server to terminal: send your copies of these layers. The reply is a `LayerWeights` message;
+/// the terminal keeps its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LayerOrder {
+pub struct Collect {
+    /// The last round of training, the terminal, and as `cut` the last of the layers.
+    pub context: Context,
+    /// The first of the layers.
+    pub first: u16,
+    /// The encoding of the reply.
+    pub exchange: Exchange,
+}
+
+impl Collect {
+    /// The message as bytes.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_header(Kind::Collect, self.context, self.first, &mut bytes);
+        bytes.push(self.exchange.bits() as u8);
+        bytes
+    }
+
+    /// Reads a message for a model of so many layers.
+    pub fn from_bytes(bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
+        let mut reader = Reader::new(bytes);
+        let (context, first) = get_header(Kind::Collect, &mut reader)?;
+        let bits = reader.u8("bits")?;
+        reader.end()?;
+        check_layers(first, context.cut, n_layers)?;
+        let exchange = Exchange::with_bits(bits.into());
+        let exchange =
+            exchange.ok_or_else(|| WireError::new("bits", bits.into(), "32, 16 or 8"))?;
+        Ok(Self { context, first, exchange })
+    }
+}
+
+/// Server to terminal: hand your copies of these layers over. The reply is a [`MovedCopies`]
+/// message; the terminal no longer holds these layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandOver {
     /// Round, terminal, and as `cut` the last of the layers.
     pub context: Context,
     /// The first of the layers.
     pub first: u16,
 }
 
-impl LayerOrder {
-    /// The message of this kind as bytes.
-    pub fn to_bytes(self, kind: Kind) -> Vec<u8> {
+impl HandOver {
+    /// The message as bytes.
+    pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        put_header(kind, self.context, self.first, &mut bytes);
+        put_header(Kind::HandOver, self.context, self.first, &mut bytes);
         bytes
     }
 
-    /// Reads a message of this kind for a model of so many layers.
-    pub fn from_bytes(kind: Kind, bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
+    /// Reads a message for a model of so many layers.
+    pub fn from_bytes(bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
-        let (context, first) = get_header(kind, &mut reader)?;
+        let (context, first) = get_header(Kind::HandOver, &mut reader)?;
         reader.end()?;
         check_layers(first, context.cut, n_layers)?;
         Ok(Self { context, first })
     }
 }
 
-/// A message without content: [`Kind::Aggregated`] or [`Kind::Acknowledged`].
+/// Server to terminal: its copies are no longer current.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aggregated {
+    /// Round and terminal.
+    pub context: Context,
+    /// What becomes of the optimiser state of its copies.
+    pub optimiser_state: StateAtAggregation,
+}
+
+impl Aggregated {
+    /// The message as bytes.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_header(Kind::Aggregated, self.context, 0, &mut bytes);
+        bytes.push(u8::from(self.optimiser_state == StateAtAggregation::Keep));
+        bytes
+    }
+
+    /// Reads a message.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::new(bytes);
+        let (context, zero) = get_header(Kind::Aggregated, &mut reader)?;
+        expect("reserved", zero.into(), 0)?;
+        let optimiser_state = match reader.u8("optimiser state")? {
+            0 => StateAtAggregation::Reset,
+            1 => StateAtAggregation::Keep,
+            other => return Err(WireError::new("optimiser state", other.into(), "0 or 1")),
+        };
+        reader.end()?;
+        Ok(Self { context, optimiser_state })
+    }
+}
+
+/// A message without content: [`Kind::Acknowledged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Round and terminal.
@@ -227,9 +294,8 @@ impl MovedCopies {
         let mut bytes = Vec::new();
         put_header(Kind::MovedCopies, self.context, self.first, &mut bytes);
         for copy in &self.copies {
-            bytes.push(u8::from(!copy.state.velocity.is_empty()));
             put_floats(&copy.parameters, &mut bytes);
-            put_floats(&copy.state.velocity, &mut bytes);
+            copy.state.put(&mut bytes);
         }
         bytes
     }
@@ -241,16 +307,10 @@ impl MovedCopies {
         check_layers(first, context.cut, n_parameters.len())?;
         let mut copies = Vec::new();
         for count in &n_parameters[usize::from(first) - 1..usize::from(context.cut)] {
-            let with_velocity = match reader.u8("optimiser state")? {
-                flag @ 0..=1 => flag == 1,
-                other => return Err(WireError::new("optimiser state", other.into(), "0 or 1")),
-            };
-            let (mut parameters, mut velocity) = (Vec::new(), Vec::new());
+            let mut parameters = Vec::new();
             get_floats(reader.bytes("parameters", 4 * count)?, &mut parameters);
-            if with_velocity {
-                get_floats(reader.bytes("velocity", 4 * count)?, &mut velocity);
-            }
-            copies.push(LayerCopy { parameters, state: LayerState { velocity } });
+            let state = LayerState::get(&mut reader, *count)?;
+            copies.push(LayerCopy { parameters, state });
         }
         reader.end()?;
         Ok(Self { context, first, copies })
@@ -270,6 +330,7 @@ mod tests {
             q: 0.75,
             rate: 0.05,
             optimiser: Optimiser::Sgd { momentum: 0.9 },
+            clip: 1.0,
             samples: 16,
             compressor: Compressor::RandomTopK,
             local: Local::Epochs(3),
@@ -279,7 +340,7 @@ mod tests {
     fn moved() -> MovedCopies {
         let copy = |parameters: Vec<f32>, velocity: Vec<f32>| LayerCopy {
             parameters,
-            state: LayerState { velocity },
+            state: LayerState { velocity, ..LayerState::default() },
         };
         let copies = vec![copy(vec![1.0, 2.0], vec![]), copy(vec![3.0], vec![4.0])];
         MovedCopies { context: CONTEXT, first: 1, copies }
@@ -291,20 +352,17 @@ mod tests {
     /// Every message of this file with its reader.
     fn messages() -> Vec<(Vec<u8>, Reads)> {
         let done = Done { context: CONTEXT, loss: 0.5, gradient_norm: 2.0, samples: 9 };
-        let layers = LayerOrder { context: CONTEXT, first: 1 };
+        let collect = Collect { context: CONTEXT, first: 1, exchange: Exchange::Byte };
+        let hand_over = HandOver { context: CONTEXT, first: 1 };
         let notice = Notice { context: CONTEXT };
+        let optimiser_state = StateAtAggregation::Keep;
+        let aggregated = Aggregated { context: CONTEXT, optimiser_state };
         vec![
             (order().to_bytes(), |b| TrainOrder::from_bytes(b, 8).is_ok()),
             (done.to_bytes(), |b| Done::from_bytes(b).is_ok()),
-            (layers.to_bytes(Kind::Collect), |b| {
-                LayerOrder::from_bytes(Kind::Collect, b, 8).is_ok()
-            }),
-            (layers.to_bytes(Kind::HandOver), |b| {
-                LayerOrder::from_bytes(Kind::HandOver, b, 8).is_ok()
-            }),
-            (notice.to_bytes(Kind::Aggregated), |b| {
-                Notice::from_bytes(Kind::Aggregated, b).is_ok()
-            }),
+            (collect.to_bytes(), |b| Collect::from_bytes(b, 8).is_ok()),
+            (hand_over.to_bytes(), |b| HandOver::from_bytes(b, 8).is_ok()),
+            (aggregated.to_bytes(), |b| Aggregated::from_bytes(b).is_ok()),
             (notice.to_bytes(Kind::Acknowledged), |b| {
                 Notice::from_bytes(Kind::Acknowledged, b).is_ok()
             }),
@@ -322,9 +380,16 @@ mod tests {
         }
         let done = Done { context: CONTEXT, loss: f64::MAX, gradient_norm: 0.1, samples: 4 };
         assert_eq!(Done::from_bytes(&done.to_bytes()), Ok(done));
-        let layers = LayerOrder { context: CONTEXT, first: 2 };
-        let bytes = layers.to_bytes(Kind::HandOver);
-        assert_eq!(LayerOrder::from_bytes(Kind::HandOver, &bytes, 2), Ok(layers));
+        for optimiser_state in [StateAtAggregation::Reset, StateAtAggregation::Keep] {
+            let aggregated = Aggregated { context: CONTEXT, optimiser_state };
+            assert_eq!(Aggregated::from_bytes(&aggregated.to_bytes()), Ok(aggregated));
+        }
+        for exchange in Exchange::ALL {
+            let collect = Collect { context: CONTEXT, first: 2, exchange };
+            assert_eq!(Collect::from_bytes(&collect.to_bytes(), 2), Ok(collect));
+        }
+        let hand_over = HandOver { context: CONTEXT, first: 2 };
+        assert_eq!(HandOver::from_bytes(&hand_over.to_bytes(), 2), Ok(hand_over));
         assert_eq!(MovedCopies::from_bytes(&moved().to_bytes(), &[2, 1, 9]), Ok(moved()));
     }
 
@@ -373,6 +438,7 @@ mod tests {
         assert_eq!(said(TrainOrder { rate: f32::INFINITY, ..order() }), "rate");
         let optimiser = Optimiser::Sgd { momentum: f32::NAN };
         assert_eq!(said(TrainOrder { optimiser, ..order() }), "momentum");
+        assert_eq!(said(TrainOrder { clip: f32::NAN, ..order() }), "clip");
         assert_eq!(said(TrainOrder { samples: 0, ..order() }), "samples");
         for local in [Local::Steps(0), Local::Epochs(MAX_LOCAL + 1), Local::Steps(usize::MAX)] {
             assert_eq!(said(TrainOrder { local, ..order() }), "local amount");

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::engine::Settings;
 use super::model::Weights;
-use super::optimiser::OptimiserState;
-use super::server::{Contribution, SharedLayers, samples_behind, server_gradient};
+use super::optimiser::{OptimiserState, StateAtAggregation};
+use super::server::{Contribution, SharedLayers, samples_behind, server_gradients};
 
 /// One edge server's copies of the layers of its tier.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,10 +30,17 @@ impl Edge {
     }
 
     /// Copies the missing ones of these layers from the server.
-    pub(super) fn adopt(&mut self, shared: &SharedLayers, layers: RangeInclusive<usize>) {
+    pub(super) fn adopt(
+        &mut self,
+        shared: &SharedLayers,
+        layers: RangeInclusive<usize>,
+        optimiser_state: StateAtAggregation,
+    ) {
         for layer in layers.filter(|layer| !self.holds[layer - 1]).collect::<Vec<_>>() {
             *self.weights.layer_mut(layer) = shared.weights.layer(layer).to_vec();
-            self.optimiser.clear(layer);
+            if optimiser_state == StateAtAggregation::Reset {
+                self.optimiser.clear(layer);
+            }
             self.holds[layer - 1] = true;
         }
     }
@@ -45,11 +52,12 @@ impl Edge {
         last: usize,
         contributions: &[Contribution<'_>],
     ) {
-        for layer in 1..=last {
-            let Some(mean) = server_gradient(layer, contributions) else { continue };
+        let means = server_gradients(last, contributions, settings.clip);
+        for (layer, mean) in (1..).zip(means) {
+            let Some(mean) = mean else { continue };
             let (parameters, state) =
                 (self.weights.layer_mut(layer), self.optimiser.layer_mut(layer));
-            state.step(settings.optimiser(), parameters, &mean, settings.server_rate);
+            state.step(settings.optimiser, parameters, &mean, settings.server_rate);
             let served = &mut self.served[layer - 1];
             *served = served.saturating_add(samples_behind(layer, contributions));
         }

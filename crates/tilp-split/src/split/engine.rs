@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rayon::prelude::*;
 
-use super::compress::Compressor;
+use super::compress::{Compressor, Exchange};
 use super::data::Dataset;
 use super::link::{LinkError, LocalLink, TerminalLink};
 use super::message::LayerWeights;
 use super::model::{SplitModel, Weights};
-use super::optimiser::Optimiser;
+use super::optimiser::{Optimiser, StateAtAggregation};
 use super::rule::Local;
 use super::server::{Contribution, ServerHalf, ServerWork};
 use super::session::Session;
@@ -38,18 +38,22 @@ pub struct Settings {
     pub server_rate: f32,
     /// Learning rate of the terminals' layers (`eta^c`).
     pub client_rate: f32,
-    /// Momentum of both sides; zero is the paper's plain descent.
-    pub momentum: f32,
+    /// The update rule of both sides.
+    pub optimiser: Optimiser,
+    /// Largest norm of a gradient before it is used; zero for no limit. Clipped together is what
+    /// one side steps at once: the layers on a terminal, the mean gradient of the server's layers,
+    /// that of an edge server, and the copies that the server keeps for one terminal.
+    pub clip: f32,
+    /// What becomes of the optimiser state of copies that an aggregation replaces. The server's
+    /// own layers always keep theirs.
+    pub state_at_aggregation: StateAtAggregation,
     /// The operator behind the compression `q`.
     pub compressor: Compressor,
+    /// The encoding of layers that are downloaded and of copies that are uploaded.
+    pub exchange: Exchange,
 }
 
 impl Settings {
-    /// The update rule of both sides.
-    pub fn optimiser(&self) -> Optimiser {
-        Optimiser::Sgd { momentum: self.momentum }
-    }
-
     /// The generator of one terminal in one round for one purpose.
     pub(super) fn stream(&self, name: &str, terminal: TerminalId, round: u64) -> Rng {
         stream(self.seed, name, terminal, round)
@@ -239,6 +243,16 @@ impl<M: SplitModel> Engine<M> {
         self.attach(id, LocalLink::new(self.local_terminal(id, data)))
     }
 
+    /// Gives a terminal in this process other data, from its next minibatch on.
+    pub fn replace_data(&mut self, id: TerminalId, data: Arc<Dataset>) -> Result<(), RoundError> {
+        if data.is_empty() {
+            return Err(RoundError::NoSamples(id));
+        }
+        let link = self.links.get(&id).ok_or(RoundError::Unknown(id))?;
+        locked(link).terminal_mut().replace_data(data);
+        Ok(())
+    }
+
     /// Reads a terminal in this process, for the experimenter. Training never does.
     pub fn inspect<T>(
         &self,
@@ -344,7 +358,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
             return Bytes(0);
         }
         let sizes = (first..=last).map(|layer| self.model.n_parameters(layer));
-        Bytes(LayerWeights::n_bytes(sizes) as u64)
+        Bytes(LayerWeights::n_bytes(self.settings.exchange, sizes) as u64)
     }
 
     /// One round. Outcomes come in the order of the participants; the result does not depend on
@@ -382,14 +396,14 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         local: Local,
     ) -> Result<Progress, RoundError> {
         self.check(participants)?;
-        self.server.set_edges(copies);
+        self.server.set_edges(copies, self.settings.state_at_aggregation);
         let (session, tasks) = self.session(round, participants, copies, local);
         let results: Vec<(TerminalId, Result<Outcome, LinkError>)> = tasks
             .into_par_iter()
             .map(|Task { participant, state, link, slot }| {
                 let result = session.train(participant, state, &mut *locked(link), slot);
                 if result.is_err() {
-                    state.lose();
+                    state.lose(session.settings.state_at_aggregation);
                 }
                 (participant.terminal, result)
             })
@@ -410,7 +424,8 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         let slots = self.gradient_slots.len().max(chosen.len());
         self.gradient_slots.resize_with(slots, Weights::default);
         let Self { model, settings, server, links, gradient_slots, pool, .. } = self;
-        let ServerHalf { shared, edges, terminals } = server;
+        let ServerHalf { shared, edges, terminals, last_round } = server;
+        *last_round = round;
         let members = terminals.iter_mut().zip(links.values());
         let tasks = members
             .filter_map(|((id, state), link)| Some((*chosen.get(id)?, state, link)))

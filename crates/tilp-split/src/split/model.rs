@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use super::optimiser::{Optimiser, clip_factor};
 use crate::nn::lanes::sum_of_squares;
+use crate::nn::optimiser::scale;
 use crate::rng::Seed;
 
 pub use tilp_core::cost::CutProfile;
@@ -56,6 +58,16 @@ impl Weights {
     pub fn norm(&self, layers: RangeInclusive<usize>) -> f64 {
         layers.map(|layer| sum_of_squares(self.layer(layer))).sum::<f64>().sqrt()
     }
+
+    /// Scales these layers together so that their norm is at most `most`; zero for no limit.
+    /// Returns the norm before.
+    pub fn clip(&mut self, layers: RangeInclusive<usize>, most: f32) -> f64 {
+        let norm = self.norm(layers.clone());
+        if let Some(factor) = clip_factor(norm, most) {
+            layers.for_each(|layer| scale(self.layer_mut(layer), factor));
+        }
+        norm
+    }
 }
 
 /// A model that can run and differentiate any range of its layers.
@@ -107,6 +119,6 @@ pub trait SplitModel: Send + Sync {
     /// The loss of a batch of outputs and, in `gradient`, its gradient.
     fn loss(&self, outputs: &[f32], targets: &[f32], gradient: &mut Vec<f32>) -> f64;
 
-    /// What a cut costs a terminal that trains with batches of `samples`.
-    fn profile(&self, cut: usize, samples: usize, momentum: bool) -> CutProfile;
+    /// What a cut costs a terminal that trains with batches of `samples` by this rule.
+    fn profile(&self, cut: usize, samples: usize, optimiser: Optimiser) -> CutProfile;
 }

@@ -12,10 +12,11 @@ use super::edge::Edge;
 use super::engine::{Copies, Settings};
 use super::message::{Activation, Context, CutGradient};
 use super::model::{SplitModel, Weights};
-use super::optimiser::OptimiserState;
+use super::optimiser::{OptimiserState, StateAtAggregation, clip_factor};
 use super::terminal_state::TerminalState;
 use super::wire::{WireError, expect};
-use crate::nn::optimiser::descend;
+use crate::nn::lanes::sum_of_squares;
+use crate::nn::optimiser::{descend, scale};
 use crate::round::TerminalId;
 
 /// Server weights, edge servers, and the books about every terminal.
@@ -24,13 +25,15 @@ pub struct ServerHalf {
     pub(super) shared: SharedLayers,
     pub(super) edges: Vec<Edge>,
     pub(super) terminals: BTreeMap<TerminalId, TerminalState>,
+    /// The last round in which anybody trained.
+    pub(super) last_round: u64,
 }
 
 impl ServerHalf {
     /// A server that starts from the base policy, without terminals.
     pub fn new(base: Weights) -> Self {
         let shared = SharedLayers::new(base);
-        Self { shared, edges: Vec::new(), terminals: BTreeMap::new() }
+        Self { shared, edges: Vec::new(), terminals: BTreeMap::new(), last_round: 0 }
     }
 
     /// The server's copies of all layers.
@@ -55,12 +58,12 @@ impl ServerHalf {
     }
 
     /// Sets the number of edge servers and gives each the layers of its tier.
-    pub(super) fn set_edges(&mut self, copies: Copies) {
+    pub(super) fn set_edges(&mut self, copies: Copies, optimiser_state: StateAtAggregation) {
         let wanted = if copies.edge > copies.own { copies.n_edges } else { 0 };
         let n_layers = self.shared.weights.n_layers();
         self.edges.resize_with(wanted, || Edge::new(n_layers));
         for edge in &mut self.edges {
-            edge.adopt(&self.shared, copies.own + 1..=copies.edge);
+            edge.adopt(&self.shared, copies.own + 1..=copies.edge, optimiser_state);
         }
     }
 }
@@ -80,7 +83,7 @@ pub struct Contribution<'a> {
 #[derive(Clone, Debug)]
 pub struct SharedLayers {
     pub(super) weights: Weights,
-    /// Optimiser state of the server's copy of every layer; an aggregation does not change it.
+    /// Optimiser state of the server's copy of every layer. An aggregation never changes it.
     pub(super) optimiser: OptimiserState,
     /// Samples of the terminals served at every layer since the last aggregation.
     pub(super) served: Vec<u64>,
@@ -135,17 +138,21 @@ impl SharedLayers {
     /// $$ \mathbf{W}^{\mathrm{s}}\[t\] = \mathbf{W}^{\mathrm{s}}\[t-1\] -
     ///    \eta^{\mathrm{s}} \mathbf{G}^{\mathrm{s}}\[t\] $$
     ///
+    /// Other update rules than plain descent put their own direction in the place of the gradient.
+    ///
     /// Eq. `sys-upd-s`
     pub(super) fn update(&mut self, settings: &Settings, contributions: &[Contribution<'_>]) {
         let Self { weights, optimiser, served } = self;
+        let means = server_gradients(weights.n_layers(), contributions, settings.clip);
         let copies = weights.layers_mut().par_iter_mut().zip(optimiser.layers_mut());
-        copies.zip(served).enumerate().for_each(|(index, ((parameters, state), count))| {
-            let layer = index + 1;
-            if let Some(mean) = server_gradient(layer, contributions) {
-                state.step(settings.optimiser(), parameters, &mean, settings.server_rate);
+        copies.zip(means).for_each(|((parameters, state), mean)| {
+            if let Some(mean) = mean {
+                state.step(settings.optimiser, parameters, &mean, settings.server_rate);
             }
-            *count = count.saturating_add(samples_behind(layer, contributions));
         });
+        for (layer, count) in (1..).zip(served) {
+            *count = count.saturating_add(samples_behind(layer, contributions));
+        }
     }
 }
 
@@ -211,6 +218,25 @@ pub(super) fn backpropagate<M: SplitModel>(
     let flow = model.backward(range, weights, loss_gradient, workspace, gradients);
     values.copy_from_slice(flow);
     Ok(Backward { context, packing, loss, samples })
+}
+
+/// The gradients of the layers up to `last`, clipped together. Layers without a contribution have
+/// none and do not count in the norm.
+pub(super) fn server_gradients(
+    last: usize,
+    contributions: &[Contribution<'_>],
+    clip: f32,
+) -> Vec<Option<Vec<f32>>> {
+    let layers = (1..=last).into_par_iter();
+    let mut means: Vec<Option<Vec<f32>>> =
+        layers.map(|layer| server_gradient(layer, contributions)).collect();
+    if clip > 0.0 {
+        let square: f64 = means.iter().flatten().map(|mean| sum_of_squares(mean)).sum();
+        if let Some(factor) = clip_factor(square.sqrt(), clip) {
+            means.iter_mut().flatten().for_each(|mean| scale(mean, factor));
+        }
+    }
+    means
 }
 
 /// The gradient of one server layer: the mean over the terminals whose cut lies below it, weighted

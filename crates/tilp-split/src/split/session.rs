@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 
-use super::control::{Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
+use super::control::{Aggregated, Done, HandOver, LayerCopy, MovedCopies, Notice, TrainOrder};
 use super::edge::Edge;
 use super::engine::{Copies, Outcome, Participant, Settings, locked};
 use super::link::{LinkError, TerminalLink};
 use super::message::{Context, Kind, LayerWeights};
 use super::model::{SplitModel, Weights};
+use super::optimiser::StateAtAggregation;
 use super::rule::Local;
 use super::server::{ServerWork, SharedLayers, serve};
 use super::terminal_state::{TerminalState, neighbours};
@@ -60,9 +61,10 @@ impl<M: SplitModel> Session<'_, M> {
             serve(context, &weights, model, settings, &answer, work, gradients)
         })?;
         let done = self.done(context, served.samples, &link.exchange(&served.reply)?)?;
+        gradients.clip(cut + 1..=own, settings.clip);
         for layer in cut + 1..=own {
             let gradient = gradients.layer(layer);
-            state.step(layer, settings.optimiser(), gradient, settings.server_rate);
+            state.step(layer, settings.optimiser, gradient, settings.server_rate);
         }
         state.count(1..=own, served.samples);
         Ok(Outcome {
@@ -93,6 +95,7 @@ impl<M: SplitModel> Session<'_, M> {
         }
         let samples = done.samples as usize;
         state.count(1..=participant.cut, samples);
+        state.compressed = participant.q > 0.0;
         Ok(Outcome {
             terminal: participant.terminal,
             samples,
@@ -147,7 +150,8 @@ impl<M: SplitModel> Session<'_, M> {
             context: self.context(terminal, cut),
             q,
             rate: settings.client_rate,
-            optimiser: settings.optimiser(),
+            optimiser: settings.optimiser,
+            clip: settings.clip,
             samples: u32::try_from(settings.samples).unwrap_or(u32::MAX),
             compressor: settings.compressor,
             local: self.local,
@@ -164,8 +168,9 @@ impl<M: SplitModel> Session<'_, M> {
         link: &mut impl TerminalLink,
     ) -> Result<Placed, LinkError> {
         if state.must_forget {
-            let notice = Notice { context: self.context(terminal, 0) };
-            acknowledged(link, terminal, &notice.to_bytes(Kind::Aggregated))?;
+            let optimiser_state = self.settings.state_at_aggregation;
+            let notice = Aggregated { context: self.context(terminal, 0), optimiser_state };
+            acknowledged(link, terminal, &notice.to_bytes())?;
             state.must_forget = false;
         }
         let mut moved = 0;
@@ -179,7 +184,8 @@ impl<M: SplitModel> Session<'_, M> {
         for layer in held.max(cut) + 1..=own {
             if state.kept(layer).is_none() {
                 let parameters = self.shared.weights.layer(layer).to_vec();
-                state.kept[layer - 1] = Some(LayerCopy { parameters, state: Default::default() });
+                let optimiser = std::mem::take(&mut state.resting[layer - 1]);
+                state.kept[layer - 1] = Some(LayerCopy { parameters, state: optimiser });
             }
         }
         let sync_down = self.download(terminal, cut, state, link)?;
@@ -211,8 +217,8 @@ impl<M: SplitModel> Session<'_, M> {
         link: &mut impl TerminalLink,
     ) -> Result<u64, LinkError> {
         let (first, last) = layers.into_inner();
-        let order = LayerOrder { context: self.context(terminal, last), first: first as u16 };
-        let bytes = link.exchange(&order.to_bytes(Kind::HandOver))?;
+        let order = HandOver { context: self.context(terminal, last), first: first as u16 };
+        let bytes = link.exchange(&order.to_bytes())?;
         let moved = MovedCopies::from_bytes(&bytes, &sizes(self.model))?;
         moved.context.expect(order.context)?;
         expect("first layer", moved.first.into(), first)?;
@@ -223,7 +229,7 @@ impl<M: SplitModel> Session<'_, M> {
     }
 
     /// Sends the layers up to the cut that the terminal lacks, from the copies kept for it or from
-    /// the shared ones. They start without optimiser state.
+    /// the shared ones. No optimiser state is sent: the terminal uses what it has of them.
     fn download(
         &self,
         terminal: TerminalId,
@@ -235,13 +241,21 @@ impl<M: SplitModel> Session<'_, M> {
             return Ok(Bytes(0));
         }
         let first = state.held + 1;
+        let keeps = self.settings.state_at_aggregation == StateAtAggregation::Keep;
         let layers = (first..=cut).map(|layer| match state.kept[layer - 1].take() {
-            Some(copy) => copy.parameters,
+            Some(copy) => {
+                if keeps {
+                    state.resting[layer - 1] = copy.state;
+                }
+                copy.parameters
+            }
             None => self.shared.weights.layer(layer).to_vec(),
         });
         let layers = layers.collect();
         let context = self.context(terminal, cut);
-        let bytes = LayerWeights { context, first: first as u16, layers }.to_bytes();
+        let mut rng = self.settings.stream("split/exchange/down", terminal, self.round);
+        let message = LayerWeights { context, first: first as u16, layers };
+        let bytes = message.encoded(self.settings.exchange, &mut rng);
         acknowledged(link, terminal, &bytes)?;
         state.held = cut;
         Ok(Bytes(bytes.len() as u64))

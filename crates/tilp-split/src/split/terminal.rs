@@ -16,11 +16,13 @@
 use std::sync::{Arc, Mutex};
 
 use super::compress::{Packing, decode, decode_gradient};
-use super::control::{Done, LayerCopy, LayerOrder, MovedCopies, Notice, TrainOrder};
+use super::control::{
+    Aggregated, Collect, Done, HandOver, LayerCopy, MovedCopies, Notice, TrainOrder,
+};
 use super::data::{Batch, Dataset};
 use super::message::{Activation, Context, CutGradient, Kind, LayerWeights, peek};
 use super::model::{SplitModel, Weights};
-use super::optimiser::OptimiserState;
+use super::optimiser::{OptimiserState, StateAtAggregation};
 use super::rule::Local;
 use super::wire::{WireError, expect};
 use crate::rng::{Rng, Seed};
@@ -36,7 +38,7 @@ pub struct TerminalHalf<M: SplitModel> {
     /// Its copies; layers that it does not hold are empty.
     pub(super) weights: Weights,
     pub(super) holds: Vec<bool>,
-    /// State of every layer. It belongs to this copy and is cleared by new weights.
+    /// State of every layer. An aggregation clears it or keeps it for the next copy.
     pub(super) optimiser: OptimiserState,
     pub(super) pending: Option<Pending<M>>,
     pool: Arc<BufferPool<M>>,
@@ -149,6 +151,17 @@ impl<M: SplitModel> TerminalHalf<M> {
         &self.data
     }
 
+    /// Takes other private data, from the next minibatch on. A pending order is dropped: its
+    /// minibatch came from the old data.
+    ///
+    /// # Panics
+    /// If there is no sample.
+    pub fn replace_data(&mut self, data: Arc<Dataset>) {
+        assert!(!data.is_empty(), "terminal {} has no samples", self.id);
+        self.abandon();
+        self.data = data;
+    }
+
     /// Its copies; layers that it does not hold are empty.
     pub fn weights(&self) -> &Weights {
         &self.weights
@@ -159,7 +172,7 @@ impl<M: SplitModel> TerminalHalf<M> {
         let (kind, context) = peek(message)?;
         expect("terminal", context.terminal.0 as usize, self.id.0 as usize)?;
         match kind {
-            Kind::LayerWeights => self.receive(message),
+            Kind::LayerWeights | Kind::HalfWeights | Kind::ByteWeights => self.receive(message),
             Kind::Train => self.train(message),
             Kind::CutGradient => self.finish(message),
             Kind::Collect => self.upload(message),
@@ -180,14 +193,14 @@ impl<M: SplitModel> TerminalHalf<M> {
         Notice { context }.to_bytes(Kind::Acknowledged)
     }
 
-    /// Takes over layers that it does not hold. They start without optimiser state.
+    /// Takes over layers that it does not hold. They go on with the optimiser state that the
+    /// terminal has of them: none, unless an aggregation has kept it.
     fn receive(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
         let message = LayerWeights::from_bytes(bytes, &self.sizes())?;
         self.expect_held(message.first, message.context.cut, false)?;
         self.abandon();
         for (layer, parameters) in (usize::from(message.first)..).zip(message.layers) {
             *self.weights.layer_mut(layer) = parameters;
-            self.optimiser.clear(layer);
             self.holds[layer - 1] = true;
         }
         Ok(self.acknowledge(message.context))
@@ -234,19 +247,21 @@ impl<M: SplitModel> TerminalHalf<M> {
         }
     }
 
-    /// Its copies of some layers; it keeps them.
+    /// Its copies of some layers; it keeps them. How they are rounded depends on seed, terminal,
+    /// round and first layer only, so the same order has the same answer.
     fn upload(&self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
-        let order = LayerOrder::from_bytes(Kind::Collect, bytes, self.model.n_layers())?;
-        let LayerOrder { context, first } = order;
+        let order = Collect::from_bytes(bytes, self.model.n_layers())?;
+        let Collect { context, first, exchange } = order;
         self.expect_held(first, context.cut, true)?;
         let layers = self.weights.layers()[usize::from(first) - 1..context.cut.into()].to_vec();
-        Ok(LayerWeights { context, first, layers }.to_bytes())
+        let seed = self.seed.named("split/exchange/up").at(self.id.0.into());
+        let mut rng = seed.at(context.round).at(first.into()).rng();
+        Ok(LayerWeights { context, first, layers }.encoded(exchange, &mut rng))
     }
 
     /// Its copies of some layers, with their optimiser state; it no longer holds them.
     fn hand_over(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
-        let order = LayerOrder::from_bytes(Kind::HandOver, bytes, self.model.n_layers())?;
-        let LayerOrder { context, first } = order;
+        let HandOver { context, first } = HandOver::from_bytes(bytes, self.model.n_layers())?;
         self.expect_held(first, context.cut, true)?;
         self.abandon();
         let copies = (usize::from(first)..=context.cut.into()).map(|layer| {
@@ -274,10 +289,12 @@ impl<M: SplitModel> TerminalHalf<M> {
 
     /// After an aggregation nothing that it held is current.
     fn forget(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
-        let notice = Notice::from_bytes(Kind::Aggregated, bytes)?;
+        let notice = Aggregated::from_bytes(bytes)?;
         self.abandon();
         self.weights = Weights::empty(self.model.n_layers());
-        self.optimiser = OptimiserState::new(self.model.n_layers());
+        if notice.optimiser_state == StateAtAggregation::Reset {
+            self.optimiser = OptimiserState::new(self.model.n_layers());
+        }
         self.holds.fill(false);
         Ok(self.acknowledge(notice.context))
     }
@@ -339,9 +356,8 @@ impl<M: SplitModel> TerminalHalf<M> {
         let elements = self.model.n_elements(cut);
         decode_gradient(&message.payload, packing, elements, samples, values)?;
         self.model.backward(1..=cut, &self.weights, values, workspace, gradients);
-        self.update(order, gradients);
+        let gradient_norm = self.update(order, gradients);
         let (context, loss) = (order.context, f64::from(message.loss));
-        let gradient_norm = gradients.norm(1..=cut);
         Ok(Done { context, loss, gradient_norm, samples: samples as u32 })
     }
 
@@ -357,8 +373,7 @@ impl<M: SplitModel> TerminalHalf<M> {
             let outputs = self.model.forward(all.clone(), &self.weights, observations, workspace);
             let loss = self.model.loss(outputs, &batch.actions, values);
             self.model.backward(all.clone(), &self.weights, values, workspace, gradients);
-            self.update(order, gradients);
-            norm = gradients.norm(all.clone());
+            norm = self.update(order, gradients);
             total += loss * batch.samples as f64;
             used += batch.samples;
         }
@@ -413,12 +428,15 @@ impl<M: SplitModel> TerminalHalf<M> {
     /// $$ \mathbf{W}^{\mathrm{c}}_n\[t\] = \mathbf{W}^{\mathrm{c}}_n\[t-1\] -
     ///    \eta^{\mathrm{c}} \mathbf{G}^{\mathrm{c}}_n\[t\] $$
     ///
-    /// With momentum the gradient is replaced by the velocity of this copy.
+    /// Other update rules put their own direction in the place of the gradient. The gradient is
+    /// clipped first if the order says so. Returns its norm before that.
     ///
     /// Eq. `sys-upd-c`
-    fn update(&mut self, order: &TrainOrder, gradients: &Weights) {
+    fn update(&mut self, order: &TrainOrder, gradients: &mut Weights) -> f64 {
         let Self { weights, optimiser, .. } = self;
         let layers = 1..=order.context.cut.into();
+        let norm = gradients.clip(layers.clone(), order.clip);
         optimiser.step(order.optimiser, weights, gradients, layers, order.rate);
+        norm
     }
 }

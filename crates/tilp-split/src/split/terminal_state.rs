@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::control::LayerCopy;
-use super::optimiser::Optimiser;
+use super::optimiser::{LayerState, Optimiser, StateAtAggregation};
 
 /// What the server stores about one terminal.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,12 @@ pub struct TerminalState {
     /// The terminal's own copies behind its cut, which the server keeps and trains for it. A
     /// layer that is kept here is not on the terminal.
     pub(super) kept: Vec<Option<LayerCopy>>,
+    /// Optimiser state of layers that the server kept before an aggregation. The next copy that
+    /// it keeps of a layer goes on with it.
+    pub(super) resting: Vec<LayerState>,
+    /// The copies on the terminal are the old ones plus a change that was compressed. What is
+    /// billed is the change, so the copies are uploaded as they are.
+    pub(super) compressed: bool,
     /// The terminal may still hold old copies. It must be told to forget them before its next
     /// order.
     pub(super) must_forget: bool,
@@ -24,7 +30,14 @@ pub struct TerminalState {
 impl TerminalState {
     /// A terminal that holds layers 1 to `held` of the current model.
     pub(super) fn new(n_layers: usize, held: usize) -> Self {
-        Self { held, trained: vec![0; n_layers], kept: vec![None; n_layers], must_forget: false }
+        Self {
+            held,
+            trained: vec![0; n_layers],
+            kept: vec![None; n_layers],
+            resting: vec![LayerState::default(); n_layers],
+            compressed: false,
+            must_forget: false,
+        }
     }
 
     /// Layers 1 to this one have been downloaded since the last aggregation.
@@ -69,15 +82,23 @@ impl TerminalState {
     }
 
     /// Nothing of the terminal is current any more: its copies were averaged, or they are lost.
-    pub(super) fn reset(&mut self) {
-        let n_layers = self.trained.len();
-        let must_forget = self.must_forget || self.held > 0;
-        *self = Self { must_forget, ..Self::new(n_layers, 0) };
+    pub(super) fn reset(&mut self, optimiser_state: StateAtAggregation) {
+        let mut fresh = Self::new(self.trained.len(), 0);
+        fresh.must_forget = self.must_forget || self.held > 0;
+        if optimiser_state == StateAtAggregation::Keep {
+            fresh.resting = std::mem::take(&mut self.resting);
+            for (resting, copy) in fresh.resting.iter_mut().zip(self.kept.drain(..)) {
+                if let Some(copy) = copy {
+                    *resting = copy.state;
+                }
+            }
+        }
+        *self = fresh;
     }
 
     /// The same after a failure: it is unknown what the terminal holds.
-    pub(super) fn lose(&mut self) {
-        self.reset();
+    pub(super) fn lose(&mut self, optimiser_state: StateAtAggregation) {
+        self.reset(optimiser_state);
         self.must_forget = true;
     }
 }

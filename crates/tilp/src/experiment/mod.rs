@@ -14,7 +14,7 @@ pub mod study;
 
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
-pub use open::opened;
+pub use open::read_run_identity;
 pub use plan::{
     Expected, LossDecreaseRow, MOST_BYTES, ObservationError, PlanError, PlanReport, PlanSpec,
     PredictedRow, ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow, read_observation,

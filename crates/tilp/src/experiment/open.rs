@@ -4,10 +4,13 @@ use serde_json::Value;
 
 use super::RunError;
 use crate::record::{RecordError, RunFolder};
-use crate::scenario::{Method, Scenario, Seeds, method};
+use crate::scenario::{Method, Registry, Scenario, Seeds};
 
-/// Scenario, method and seeds of the run in a folder.
-pub fn opened(folder: &RunFolder) -> Result<(Scenario, Method, Seeds), RunError> {
+/// Scenario, method and seeds of the run in a folder. The method must be one of the registry.
+pub fn read_run_identity(
+    folder: &RunFolder,
+    registry: &Registry,
+) -> Result<(Scenario, Method, Seeds), RunError> {
     let manifest = folder.read_manifest()?;
     let path = folder.path().join("manifest.json");
     let wrong = |reason: &str| RecordError::Malformed { path: path.clone(), reason: reason.into() };
@@ -16,7 +19,7 @@ pub fn opened(folder: &RunFolder) -> Result<(Scenario, Method, Seeds), RunError>
     };
     let name = folder.path().join("scenario.toml").display().to_string();
     let scenario = Scenario::load(&name, &[])?;
-    let method = method(field("method")?.as_str().unwrap_or_default())?;
+    let method = registry.method(field("method")?.as_str().unwrap_or_default())?;
     let whole = |name: &str, value: &Value| {
         value.as_u64().ok_or_else(|| wrong(&format!("{name} is not a whole number")))
     };

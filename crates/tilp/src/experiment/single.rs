@@ -10,14 +10,16 @@ use crate::record::{
     Checkpoint, Evaluation, Files, History, Identity, RecordError, RoundRow, RunFolder, Summary,
 };
 use crate::round::{
-    BudgetState, CellError, Observation, RoundOrder, SuccessCount, TerminalSuccess,
+    BudgetState, Cell, CellError, Evaluator, Observation, RoundOrder, SuccessCount, TerminalSuccess,
 };
 use crate::run::{LoopError, Observer, RoundRecord, Stop, run};
-use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, Seeds, assemble_with_clock};
+use crate::scenario::{
+    Cache, Method, Parts, Scenario, ScenarioError, Seeds, World, assemble_world,
+};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::station::Station;
 use crate::tasks::tabletop::Engine;
-use crate::world::{Laboratory, SimulatedCell};
+use crate::world::{Examiner, Laboratory, Learner, SimulatedCell};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -107,7 +109,7 @@ impl RunSpec {
     /// What a checkpoint must agree with.
     pub fn identity(&self) -> Identity {
         Identity {
-            method: self.method.name.to_owned(),
+            method: self.method.name().to_owned(),
             seed: self.seed,
             replicate: self.replicate,
             scenario: self.scenario.hash(),
@@ -126,7 +128,7 @@ impl RunSpec {
 
     fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
         let mut manifest = json!({
-            "method": self.method.name,
+            "method": self.method.name(),
             "seed": self.seed,
             "scenario": self.scenario.name(),
             "scenario_version": self.scenario.version(),
@@ -141,8 +143,12 @@ impl RunSpec {
                 fields.insert("environment".into(), json!(environment));
             }
         }
+        let note = self.scenario.note();
+        if let Some(note) = note {
+            manifest["note"] = json!(note);
+        }
         // A library that is found when the program starts is a part that no build can know.
-        let engine = Engine::from_name(self.scenario.engine());
+        let engine = Engine::from_name(self.scenario.engine()).filter(|_| note.is_none());
         if let Some((engine, version)) = engine.and_then(|one| Some((one, one.version()?))) {
             manifest["engine"] = json!(engine.name());
             manifest["parts"][engine.name()] = json!(version);
@@ -163,7 +169,22 @@ pub fn run_single(
     let checkpoint = if resume { Some(folder.read_checkpoint(&spec.identity())?) } else { None };
     let progress = |done, total| watcher.demonstrations(done, total);
     let (scenario, clock) = (&spec.scenario, watcher.time().clock());
-    let parts = assemble_with_clock(scenario, spec.method, spec.seeds(), clock, cache, &progress)?;
+    match assemble_world(scenario, spec.method.clone(), spec.seeds(), clock, cache, &progress)? {
+        World::Robots(parts) => conduct(spec, folder, checkpoint, *parts, start, watcher),
+        World::Profile(parts) => conduct(spec, folder, checkpoint, *parts, start, watcher),
+    }
+}
+
+/// Runs with these parts, whatever learns in the cell.
+fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
+    spec: &RunSpec,
+    folder: RunFolder,
+    checkpoint: Option<Checkpoint>,
+    parts: Parts<L, X, V>,
+    start: f64,
+    watcher: &dyn Watcher,
+) -> Result<Ended, RunError> {
+    let scenario = &spec.scenario;
     let Parts { mut cell, mut station, mut evaluator, mut laboratory, environment } = parts;
     let base = laboratory.report_success(&mut cell)?;
     let mut keeper = Keeper::new(spec, folder, watcher);
@@ -188,7 +209,7 @@ pub fn run_single(
         first_passage: scenario.first_passage(),
         rule: Some(spec.method.training(scenario)?),
         budget: scenario.budget(),
-        ..evaluation(&laboratory, &mut cell, base)?
+        ..evaluation(&laboratory, &mut cell, base, scenario)?
     };
     let timing = json!({
         "set_up_s": set_up - start,
@@ -197,24 +218,25 @@ pub fn run_single(
         "plan_ms_mean": mean_ms(&keeper.plan_s),
         "plan_ms_p99": p99_ms(std::mem::take(&mut keeper.plan_s)),
     });
-    let model = laboratory.deployed(&mut cell)?;
-    let model = laboratory.policy().to_safetensors(&model);
-    let model = model.expect("weights of a policy have its shape");
+    let model = laboratory.examiner().model_file(&cell.model()?)?;
     keeper.finish(&cell, &station, &evaluation, model, &timing).map(Ended::Finished)
 }
 
 /// Success on the final episodes.
-fn evaluation(
-    laboratory: &Laboratory,
-    cell: &mut SimulatedCell,
+fn evaluation<L: Learner, X: Examiner<L>>(
+    laboratory: &Laboratory<X>,
+    cell: &mut SimulatedCell<L>,
     base: Vec<TerminalSuccess>,
+    scenario: &Scenario,
 ) -> Result<Evaluation, CellError> {
     let counts = base.into_iter().map(|one| one.count);
-    let tasks = laboratory.fleet().suite.tasks;
+    let tasks = laboratory.examiner().tasks();
     Ok(Evaluation {
         base: Some(counts.fold(SuccessCount::default(), SuccessCount::plus)),
         terminals: laboratory.final_success(cell)?,
+        note: scenario.note().map(str::to_owned),
         task_names: tasks.iter().map(|&name| name.to_owned()).collect(),
+        events: scenario.events(),
         ..Evaluation::default()
     })
 }
@@ -281,7 +303,7 @@ impl<'a> Keeper<'a> {
     fn restore(
         &mut self,
         checkpoint: &Checkpoint,
-        cell: &mut SimulatedCell,
+        cell: &mut dyn Persist,
         station: &mut Station,
     ) -> Result<(), RunError> {
         self.history.restore(&checkpoint.state)?;
@@ -302,7 +324,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    fn checkpoint(&self, cell: &SimulatedCell, station: &Station) -> Checkpoint {
+    fn checkpoint(&self, cell: &dyn Persist, station: &Station) -> Checkpoint {
         let mut state = Snapshot::default();
         cell.save(&mut state);
         station.save(&mut state);
@@ -314,7 +336,7 @@ impl<'a> Keeper<'a> {
     fn begin(
         &mut self,
         environment: &BTreeMap<String, String>,
-        cell: &SimulatedCell,
+        cell: &dyn Persist,
         station: &Station,
     ) -> Result<(), RecordError> {
         let files = Files::new()
@@ -326,10 +348,10 @@ impl<'a> Keeper<'a> {
 
     fn finish(
         mut self,
-        cell: &SimulatedCell,
+        cell: &dyn Persist,
         station: &Station,
         evaluation: &Evaluation,
-        model: Vec<u8>,
+        model: Option<Vec<u8>>,
         timing: &Value,
     ) -> Result<Box<Summary>, RunError> {
         let summary = Summary::of(&self.history, evaluation);
@@ -347,7 +369,7 @@ impl<'a> Keeper<'a> {
     fn keep(
         &mut self,
         round: &RoundRecord,
-        cell: &SimulatedCell,
+        cell: &dyn Persist,
         station: &Station,
     ) -> Result<ControlFlow<()>, RunError> {
         self.history.push(round);
@@ -365,7 +387,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-impl Observer<SimulatedCell> for Keeper<'_> {
+impl<C: Persist> Observer<C> for Keeper<'_> {
     fn deciding(&mut self, _seen: &Observation) {
         self.asked_s = self.watcher.time().seconds();
     }
@@ -374,12 +396,7 @@ impl Observer<SimulatedCell> for Keeper<'_> {
         self.plan_s.push(self.watcher.time().seconds() - self.asked_s);
     }
 
-    fn completed(
-        &mut self,
-        round: &RoundRecord,
-        cell: &SimulatedCell,
-        station: &Station,
-    ) -> ControlFlow<()> {
+    fn completed(&mut self, round: &RoundRecord, cell: &C, station: &Station) -> ControlFlow<()> {
         self.keep(round, cell, station).unwrap_or_else(|error| {
             self.error = Some(error);
             ControlFlow::Break(())

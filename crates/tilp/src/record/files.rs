@@ -53,9 +53,12 @@ impl Files {
         self.with(SUMMARY, lines(&serde_json::json!(summary)))
     }
 
-    /// `model.safetensors`.
-    pub fn model(self, bytes: Vec<u8>) -> Self {
-        self.with(MODEL, bytes)
+    /// `model.safetensors`, where there is a policy.
+    pub fn model(self, bytes: Option<Vec<u8>>) -> Self {
+        match bytes {
+            Some(bytes) => self.with(MODEL, bytes),
+            None => self,
+        }
     }
 
     /// `timing.json`.
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_summary_is_written_last() {
-        let files = Files::new().summary(&Summary::default()).model(vec![]).scenario("");
+        let files = Files::new().summary(&Summary::default()).model(Some(vec![])).scenario("");
         let names: Vec<_> = files.in_order().map(|(name, _)| name).collect();
         assert_eq!(names, [MODEL, SCENARIO, SUMMARY]);
     }

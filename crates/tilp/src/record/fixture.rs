@@ -57,6 +57,8 @@ pub(super) fn evaluation() -> Evaluation {
         first_passage: FirstPassage::Single,
         rule: Some(Rule::Parallel),
         budget: Budget::default(),
+        events: Vec::new(),
+        note: None,
     }
 }
 

@@ -19,7 +19,7 @@ fn end(history: &History, start_s: f64) -> Files {
         .summary(&Summary::of(history, &evaluation()))
         .history(history)
         .unwrap()
-        .model(vec![1, 2, 3])
+        .model(Some(vec![1, 2, 3]))
         .timing(&serde_json::json!({"plan_ms_mean": start_s}))
         .events(history, start_s)
         .checkpoint(&checkpoint(history))

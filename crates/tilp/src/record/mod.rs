@@ -16,6 +16,7 @@ mod folder;
 mod history;
 mod metrics;
 mod parquet_file;
+mod recovery;
 mod rows;
 mod summary;
 mod table;
@@ -34,6 +35,7 @@ pub use metrics::{
     total_volume, wilson_95,
 };
 pub use parquet_file::{terminals_from_parquet, terminals_to_parquet};
+pub use recovery::{EventMark, EventSummary, event_summaries, success_area};
 pub use rows::{CalibrationRow, RoundRow, TerminalRow};
 pub use summary::{AtThresholds, Evaluation, Summary, n_far};
 pub use tfevents::scalar_events;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    FirstPassage, History, RoundRow, joules_to_accuracy, mean_latency, mean_violation,
-    rounds_to_accuracy, seconds_to_accuracy, server_steps, success_rate, total_energy,
-    total_volume, wilson_95,
+    EventMark, EventSummary, FirstPassage, History, RoundRow, event_summaries, joules_to_accuracy,
+    mean_latency, mean_violation, rounds_to_accuracy, seconds_to_accuracy, server_steps,
+    success_area, success_rate, total_energy, total_volume, wilson_95,
 };
 use crate::round::{Budget, BudgetState, BudgetUse, SuccessCount, TerminalId, TerminalSuccess};
 use crate::rule::Rule;
@@ -29,6 +29,10 @@ pub struct Evaluation {
     pub rule: Option<Rule>,
     /// Budgets of the run.
     pub budget: Budget,
+    /// The events of the run.
+    pub events: Vec<EventMark>,
+    /// What kind of scenario it was, where that needs saying.
+    pub note: Option<String>,
 }
 
 /// A value for each success threshold; none where it was not reached.
@@ -54,6 +58,10 @@ impl<T> AtThresholds<T> {
 /// The metrics of one run. A mean over nothing, or a rate without an episode, is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// What kind of scenario it was, where that needs saying: a profile scenario has neither robots
+    /// nor tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Rounds executed.
     pub rounds: u64,
     /// Success on final episodes of all terminals.
@@ -108,8 +116,15 @@ pub struct Summary {
     /// Of each budget of the run the share that was used.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budget_used: BTreeMap<String, f64>,
-    /// Round and success on report episodes; round 0 is the base policy.
+    /// Round and success on report episodes; round 0 is the base policy. A round counts the
+    /// terminals that were there.
     pub success_curve: Vec<(u64, f64)>,
+    /// Of a run with events: the area under this curve, divided by the rounds that it spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_area: Option<f64>,
+    /// What every event cost, and when that was back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventSummary>,
 }
 
 impl Summary {
@@ -124,8 +139,11 @@ impl Summary {
         let all = counts().fold(SuccessCount::default(), SuccessCount::plus);
         let by_task = success_by_task(evaluation);
         let passage = evaluation.first_passage;
+        let curve = success_curve(rounds, evaluation);
+        let events = &evaluation.events;
         let no_violation = rounds.iter().map(|row| f64::from(u8::from(row.violation == 0.0)));
         Self {
+            note: evaluation.note.clone(),
             rounds: rounds.len() as u64,
             success_final: success_rate(counts()),
             success_final_interval: wilson_95(all),
@@ -154,7 +172,9 @@ impl Summary {
                 + evaluation.base.map_or(0, |count| count.episodes),
             clock_total_s: rounds.last().map_or(0.0, |row| row.clock_s),
             budget_used: budget_used(history, evaluation.budget),
-            success_curve: success_curve(rounds, evaluation),
+            success_area: success_area(&curve).filter(|_| !events.is_empty()),
+            events: event_summaries(events, &curve, rounds),
+            success_curve: curve,
         }
     }
 }

@@ -7,7 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cache::Cache;
+use super::events::{WorkChange, disturbances, presence, work_changes};
+use super::learning::Learning;
 use super::planner::tilp;
+use super::profile::{self, ProfileParts};
 use super::raw;
 use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
@@ -16,7 +19,7 @@ use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Downlink, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
-use crate::round::{Budget, Limits, TerminalId};
+use crate::round::{Budget, Limits};
 use crate::split::data::Dataset;
 use crate::split::engine::{Engine, Settings};
 use crate::split::model::{SplitModel, Weights};
@@ -27,11 +30,12 @@ use crate::tasks::Demonstrations;
 use crate::twin::Nominal;
 use crate::units::{Bytes, Hertz, Joules, Seconds, Watts, from_db};
 use crate::wireless::{
-    Fading, Recording, RecordingError, Surroundings, correlation, draw_places, large_scale_gains,
+    Fading, Place, Recording, RecordingError, Surroundings, correlation, draw_places,
+    large_scale_gains,
 };
 use crate::world::{
-    CellParts, Change, Channel, Laboratory, Late, Presence, Radio, RobotEvaluator, SimulatedCell,
-    draw_truth,
+    CellParts, Channel, DataSets, Halves, Laboratory, Late, Presence, Radio, RobotEvaluator,
+    Robots, SimulatedCell, draw_truth,
 };
 
 /// The policies that come with the program.
@@ -40,16 +44,17 @@ const BASES: [(&str, &[u8]); 2] = [
     ("builtin:libero-object", include_bytes!("base-libero-object.safetensors")),
 ];
 
-/// The parts of a run: one for each role.
-pub struct Parts {
+/// The parts of a run: one for each role. What learns, who examines and who evaluates belong
+/// together.
+pub struct Parts<L = Halves, X = Robots, V = RobotEvaluator> {
     /// The physical side.
-    pub cell: SimulatedCell,
+    pub cell: SimulatedCell<L>,
     /// The base station with its method.
     pub station: Station,
     /// Runs calibration episodes.
-    pub evaluator: RobotEvaluator,
+    pub evaluator: V,
     /// Knows the hidden truth and keeps the books.
-    pub laboratory: Laboratory,
+    pub laboratory: Laboratory<X>,
     /// What a result may depend on outside the program: names and versions or hashes.
     pub environment: BTreeMap<String, String>,
 }
@@ -77,6 +82,14 @@ impl Seeds {
             Self { seed, replicate } => format!("{seed}-r{replicate}"),
         }
     }
+
+    /// The stream of minibatches, out of that of the engine.
+    pub(super) fn minibatches(self, engine: Seed) -> Seed {
+        match self.replicate {
+            0 => engine,
+            replicate => engine.named("replicate").at(replicate),
+        }
+    }
 }
 
 impl fmt::Display for Seeds {
@@ -88,7 +101,7 @@ impl fmt::Display for Seeds {
     }
 }
 
-/// Puts a run together. `progress` hears how many terminals' demonstrations are made.
+/// Puts a run with robots together. `progress` hears how many terminals' demonstrations are made.
 pub fn assemble(
     scenario: &Scenario,
     method: Method,
@@ -96,11 +109,36 @@ pub fn assemble(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
-    assemble_with_clock(scenario, method, seed.into(), None, cache, progress)
+    robots(scenario, method, seed.into(), None, cache, progress)
 }
 
-/// The same with a clock for methods that plan within a budget. Nobody gets it without one.
-pub fn assemble_with_clock(
+/// A run put together, by what learns in it.
+pub enum World {
+    /// A policy that moves robots.
+    Robots(Box<Parts>),
+    /// A law of learning.
+    Profile(Box<ProfileParts>),
+}
+
+/// Puts a run together, whatever learns in it. A method gets the clock only if it plans within a
+/// budget.
+pub fn assemble_world(
+    scenario: &Scenario,
+    method: Method,
+    seeds: Seeds,
+    clock: Option<Clock>,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+) -> Result<World, ScenarioError> {
+    if let Some(profile) = &scenario.raw.profile {
+        let parts = profile::assemble(scenario, profile, method, seeds, clock)?;
+        return Ok(World::Profile(Box::new(parts)));
+    }
+    let parts = robots(scenario, method, seeds, clock, cache, progress)?;
+    Ok(World::Robots(Box::new(parts)))
+}
+
+fn robots(
     scenario: &Scenario,
     method: Method,
     seeds: Seeds,
@@ -108,23 +146,53 @@ pub fn assemble_with_clock(
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
 ) -> Result<Parts, ScenarioError> {
+    let (raw, seed) = (&scenario.raw, Seed::new(seeds.seed));
+    let (policy, base) = policy(scenario)?;
+    let policy = Arc::new(policy);
+    let roster = Roster::draw(scenario, seed.named("fleet"))?;
+    let (station, radio) = station_and_radio(scenario, method, seed, roster.tasks(), clock)?;
+    let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
+    let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
+    let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
+    let presence = presence(raw);
+    let engine = engine(raw, &policy, base, data.first(), &presence, seeds);
+    let cell = SimulatedCell::new(CellParts {
+        radio,
+        learner: Halves { engine, data },
+        tasks: roster.tasks(),
+        presence,
+        measurement_noise: raw.hardware.measurement_noise,
+        budget: budget(raw),
+        seed: seed.named("world"),
+    });
+    Ok(Parts {
+        cell,
+        station,
+        evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
+        laboratory: Laboratory::new(fleet, policy, seed.named("world")),
+        environment: roster.environment(),
+    })
+}
+
+/// The base station with its method, and the true radio and hardware: the same whatever learns.
+pub(super) fn station_and_radio(
+    scenario: &Scenario,
+    method: Method,
+    seed: Seed,
+    tasks: Vec<usize>,
+    clock: Option<Clock>,
+) -> Result<(Station, Radio), ScenarioError> {
     let raw = &scenario.raw;
     let schedule = TrainingSchedule {
         rule: method.training(scenario)?,
         aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
-        rates: rates(raw, method),
+        rates: rates(raw, &method),
     };
-    let seed = Seed::new(seeds.seed);
-    let (policy, base) = policy(scenario)?;
-    let policy = Arc::new(policy);
-    let cost = cost_model(raw, &policy);
+    let cost = cost_model(scenario)?;
     let radio = radio(scenario, &cost, seed)?;
-    let roster = Roster::draw(scenario, seed.named("fleet"))?;
-    let data = data_sets(scenario, &roster, seed, cache, progress)?;
-    let fleet = Arc::new(roster.fleet(raw, seed.named("episodes"))?);
-    let method = (method.build)(MethodInputs {
+    let allocator = method.build(MethodInputs {
         problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
-        nominal: known(raw, &cost, &radio.nominal, &schedule, roster.tasks()),
+        nominal: known(raw, &cost, &radio.nominal, &schedule, tasks),
         knobs: raw.methods.reference,
         tilp: tilp(raw),
         oracle: raw.methods.oracle.options(),
@@ -135,105 +203,97 @@ pub fn assemble_with_clock(
         seed: seed.named("allocator"),
         variant: method.published,
     });
-    let presence = presence(raw);
-    let cell = SimulatedCell::new(CellParts {
-        radio,
-        engine: engine(raw, policy.clone(), &base, &data, &presence, seeds),
-        data,
-        tasks: roster.tasks(),
-        presence,
-        measurement_noise: raw.hardware.measurement_noise,
-        budget: budget(raw),
-        seed: seed.named("world"),
-    });
-    Ok(Parts {
-        cell,
-        station: Station::new(method, cost.limits, schedule, suite(raw).tasks.len())
-            .with_budget(budget(raw)),
-        evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
-        laboratory: Laboratory::new(fleet, policy, seed.named("world")),
-        environment: roster.environment(),
-    })
+    let station = Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len());
+    Ok((station.with_budget(budget(raw)), radio))
 }
 
 /// Limits, sizes, billing and the rate formula of a scenario.
-pub(super) fn cost_model(raw: &raw::Raw, policy: &Policy) -> CostModel {
-    CostModel {
+pub(super) fn cost_model(scenario: &Scenario) -> Result<CostModel, ScenarioError> {
+    let raw = &scenario.raw;
+    let profile = match &raw.profile {
+        Some(profile) => profile::cost_profile(raw, profile),
+        None => policy_profile(raw, &untrained(scenario)?),
+    };
+    Ok(CostModel {
         limits: limits(raw),
-        profile: profile(raw, policy),
+        profile,
         accounting: accounting(raw),
         rate_model: raw.cell.fading,
         downlink: match (raw.radio.downlink, raw.radio.station_power_w) {
             (raw::Downlink::Own, Some(power)) => Downlink::Own(Watts(power)),
             _ => Downlink::Shared,
         },
-    }
+    })
+}
+
+/// Hardware of the terminals by data sheet.
+pub(super) fn nominal(raw: &raw::Raw, n_terminals: usize, seed: Seed) -> Vec<Hardware> {
+    let drawn = draw_nominal(n_terminals, &hardware_range(raw), seed.named("hardware"));
+    profile::nominal(raw, drawn)
 }
 
 /// The true radio and hardware.
 fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, ScenarioError> {
     let raw = &scenario.raw;
+    // A recorded channel has gains and no places.
+    let places = raw.cell.trace.is_empty().then(|| places(raw, seed));
     let (n_terminals, range) = (raw.cell.n_terminals, hardware_range(raw));
     let hardware = seed.named("hardware");
-    let nominal = draw_nominal(n_terminals, &range, hardware);
+    let nominal = nominal(raw, n_terminals, seed);
     let (short, ample) = (raw.hardware.short_memory_share, raw.hardware.ample_memory);
-    let (profile, cuts) = (&cost.profile, &cost.limits.cuts);
+    let cuts = &cost.limits.cuts;
     Ok(Radio {
         cost: cost.clone(),
-        channel: channel(scenario, seed)?,
+        channel: channel(scenario, places.as_deref().unwrap_or_default(), seed)?,
+        disturbances: disturbances(scenario, places.as_deref())?,
         truth: draw_truth(&nominal, &range, hardware),
         nominal,
-        memory: draw_memory(n_terminals, short, ample, profile, cuts, hardware),
+        memory: profile::memory(
+            raw,
+            draw_memory(n_terminals, short, ample, &cost.profile, cuts, hardware),
+        ),
         late: raw.limits.late,
         give_up: Seconds(raw.limits.give_up_s),
     })
 }
 
-/// The private data of every terminal.
+/// The private data of every terminal, over the rounds.
 fn data_sets(
     scenario: &Scenario,
     roster: &Roster,
+    changes: &[WorkChange],
     seed: Seed,
     cache: Option<&Cache>,
     progress: &(dyn Fn(usize, usize) + std::marker::Sync),
-) -> Result<Vec<Arc<Dataset>>, ScenarioError> {
+) -> Result<DataSets, ScenarioError> {
     let raw = &scenario.raw;
-    let demonstrations =
-        roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
-    if let Some(n) = demonstrations.iter().position(|set| set.actions.is_empty()) {
-        return Err(ScenarioError::Range {
-            field: "tasks.demonstrations".into(),
-            value: raw.tasks.demonstrations.to_string(),
-            expected: format!(
-                "enough for the expert to succeed once as terminal {n}, or less noise"
-            ),
-            place: scenario.place.clone(),
-        });
-    }
-    let data = |set: &Demonstrations| Arc::new(dataset(suite(raw), set));
-    Ok(demonstrations.iter().map(data).collect())
-}
-
-/// Who is in the cell when. A terminal that joins before it has ever left is absent at first.
-pub(super) fn presence(raw: &raw::Raw) -> Presence {
-    let ids = |ids: &[u32]| ids.iter().copied().map(TerminalId).collect::<Vec<_>>();
-    let all = Presence::constant(raw.cell.n_terminals).first;
-    let first_event = |id: &TerminalId| {
-        let joins = |event: &&raw::Event| event.join.contains(&id.0);
-        let names = |event: &&raw::Event| joins(event) || event.leave.contains(&id.0);
-        raw.events.iter().find(names)
+    let too_few = |field: String, value: usize, n: usize| ScenarioError::Range {
+        field,
+        value: value.to_string(),
+        expected: format!("enough for the expert to succeed once as terminal {n}, or less noise"),
+        place: scenario.place.clone(),
     };
-    let joins_first =
-        |id: &TerminalId| first_event(id).is_some_and(|event| event.join.contains(&id.0));
-    let changes = raw.events.iter().map(|event| Change {
-        round: event.round,
-        leave: ids(&event.leave),
-        join: ids(&event.join),
-    });
-    Presence {
-        first: all.into_iter().filter(|id| !joins_first(id)).collect(),
-        changes: changes.collect(),
+    let first = roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
+    if let Some(n) = first.iter().position(|set| set.actions.is_empty()) {
+        return Err(too_few("tasks.demonstrations".into(), raw.tasks.demonstrations, n));
     }
+    let data = |set: &Demonstrations| dataset(suite(raw), set);
+    let mut sets = DataSets::constant(first.iter().map(|set| Arc::new(data(set))).collect());
+    let shows = |change: &&WorkChange| change.demonstrations > 0;
+    let arriving: Vec<WorkChange> = changes.iter().filter(shows).copied().collect();
+    if arriving.is_empty() {
+        return Ok(sets);
+    }
+    let seed = seed.named("demonstrations/arriving");
+    let shown = roster.arriving_demonstrations(raw, &arriving, seed, cache, progress)?;
+    for (change, set) in arriving.iter().zip(&shown) {
+        if set.actions.is_empty() {
+            let field = format!("events[{}].change.demonstrations", change.event);
+            return Err(too_few(field, change.demonstrations, change.terminal.0 as usize));
+        }
+        sets.add(change.round, change.terminal, &data(set));
+    }
+    Ok(sets)
 }
 
 /// What the twin is told beforehand: nothing of it is hidden truth.
@@ -272,7 +332,7 @@ fn limits(raw: &raw::Raw) -> Limits {
 }
 
 /// Budgets of the whole run.
-pub(super) fn budget(raw: &raw::Raw) -> Budget {
+pub(in crate::scenario) fn budget(raw: &raw::Raw) -> Budget {
     let raw::Budget { seconds, joules, joules_per_terminal, bytes } = raw.limits.budget;
     Budget {
         seconds: seconds.map(Seconds),
@@ -283,8 +343,8 @@ pub(super) fn budget(raw: &raw::Raw) -> Budget {
 }
 
 fn accounting(raw: &raw::Raw) -> Accounting {
-    let raw::Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync }
+    let Learning { compressor, payload, sync, .. } = raw.learning;
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
@@ -301,32 +361,35 @@ pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
 }
 
 /// The learning rates of a method.
-pub(super) fn rates(raw: &raw::Raw, method: Method) -> RateSchedule {
+pub(super) fn rates(raw: &raw::Raw, method: &Method) -> RateSchedule {
     let learning = &raw.learning;
     let of = |name: &str| raw.methods.rates.get(name);
-    let (server, terminal) = match of(method.name).or_else(|| method.rates_of.and_then(of)) {
-        Some(own) => (own.server_rate, own.terminal_rate),
-        None => (learning.server_rate, learning.terminal_rate),
-    };
+    let (server, terminal) =
+        match of(method.name()).or_else(|| method.rates_of.as_deref().and_then(of)) {
+            Some(own) => (own.server_rate, own.terminal_rate),
+            None => (learning.server_rate, learning.terminal_rate),
+        };
     RateSchedule {
         start: Rates { server: server as f32, terminal: terminal as f32 },
         final_share: learning.final_rate_share,
         rounds: raw.rounds,
+        warm_up: learning.warm_up,
     }
 }
 
-fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
+/// Where the terminals of a drawn channel stand.
+fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
+    let cell = &raw.cell;
+    let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
+    profile::places(raw, draw_places(cell.n_terminals, inner, outer, seed.named("places")))
+}
+
+fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel, ScenarioError> {
     let cell = &scenario.raw.cell;
     if let Some(recording) = recording(scenario)? {
         let trace = recording.trace(cell.n_terminals);
         return trace.map(Channel::Recorded).map_err(|error| wrong_trace(scenario, &error));
     }
-    let places = draw_places(
-        cell.n_terminals,
-        cell.inner_radius_m,
-        cell.outer_radius_m,
-        seed.named("places"),
-    );
     let around = Surroundings {
         environment: cell.environment,
         carrier: Hertz(cell.carrier_hz),
@@ -334,7 +397,8 @@ fn channel(scenario: &Scenario, seed: Seed) -> Result<Channel, ScenarioError> {
         terminal_height_m: cell.terminal_height_m,
         shadowing_distance_m: cell.shadowing_distance_m,
     };
-    let gains = large_scale_gains(&places, &around, seed.named("gains"));
+    let gains = large_scale_gains(places, &around, seed.named("gains"));
+    let gains = profile::gains(&scenario.raw, gains);
     let rho = correlation(cell.doppler_hz, cell.round_interval_s);
     let fading = Fading::new(cell.n_terminals, rho, seed.named("fading"));
     Ok(Channel::Drawn { gains, fading })
@@ -407,6 +471,9 @@ fn architecture(raw: &raw::Raw) -> Architecture {
 
 /// The scenario's policy without weights.
 pub fn untrained(scenario: &Scenario) -> Result<Policy, ScenarioError> {
+    if scenario.raw.profile.is_some() {
+        return Err(profile::no_policy(scenario));
+    }
     Policy::new(architecture(&scenario.raw)).map_err(|error| ScenarioError::Range {
         field: format!("model.{}", error.field),
         value: error.value.clone(),
@@ -433,16 +500,25 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
     Ok((policy, weights))
 }
 
-pub(super) fn profile(raw: &raw::Raw, policy: &Policy) -> Profile {
-    let (batch, momentum) = (raw.learning.batch, raw.learning.momentum > 0.0);
-    let cut = |layer: usize| policy.profile(layer, batch, momentum);
+/// The policy with what is trained of it: all, or adapters over this base.
+fn trained(raw: &raw::Raw, policy: &Policy, base: Arc<Weights>) -> Policy {
+    match raw.learning.lora() {
+        None => policy.clone(),
+        Some(lora) => policy.clone().with_adapters(lora, base),
+    }
+}
+
+fn policy_profile(raw: &raw::Raw, policy: &Policy) -> Profile {
+    let policy = trained(raw, policy, Arc::default()); // sizes do not depend on the base
+    let (batch, optimiser) = (raw.learning.batch, raw.learning.optimiser());
+    let cut = |layer: usize| policy.profile(layer, batch, optimiser);
     Profile { batch, action: suite(raw).action(), cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
 fn engine(
     raw: &raw::Raw,
-    policy: Arc<Policy>,
-    base: &Weights,
+    policy: &Policy,
+    base: Weights,
     data: &[Arc<Dataset>],
     presence: &Presence,
     seeds: Seeds,
@@ -450,17 +526,23 @@ fn engine(
     let seed = Seed::new(seeds.seed).named("engine");
     let settings = Settings {
         seed,
-        minibatches: match seeds.replicate {
-            0 => seed,
-            replicate => seed.named("replicate").at(replicate),
-        },
+        minibatches: seeds.minibatches(seed),
         samples: raw.learning.batch,
         server_rate: raw.learning.server_rate as f32,
         client_rate: raw.learning.terminal_rate as f32,
-        momentum: raw.learning.momentum as f32,
+        optimiser: raw.learning.optimiser(),
+        clip: raw.learning.clip as f32,
+        state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
+        exchange: raw.learning.exchange(),
     };
-    let mut engine = Engine::new(policy, settings, base, data);
+    let base = Arc::new(base);
+    let model = trained(raw, policy, base.clone());
+    let start = match raw.learning.lora() {
+        None => Arc::unwrap_or_clone(base),
+        Some(_) => model.initial(seed),
+    };
+    let mut engine = Engine::new(Arc::new(model), settings, &start, data);
     let first = presence.at(1);
     for id in engine.ids() {
         if !first.contains(&id) {

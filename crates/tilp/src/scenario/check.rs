@@ -2,11 +2,9 @@
 
 use std::fmt::{Debug, Display};
 
-use super::assemble::presence;
 use super::format::FORMAT;
 use super::load::{Loaded, ScenarioError};
 use super::raw::{Downlink, Raw, SuiteName};
-use crate::round::TerminalId;
 use crate::tasks::tabletop::Engine;
 use crate::twin::MAX_CUTS;
 
@@ -21,42 +19,15 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     limits(&checker, raw)?;
     hardware(&checker, raw)?;
     model(&checker, raw)?;
-    learning(&checker, raw)?;
+    raw.learning.check(&checker)?;
+    if raw.profile.is_some() {
+        raw.learning.check_profile(&checker)?;
+    }
     tasks(&checker, raw)?;
     evaluation(&checker, raw)?;
     methods(&checker, raw)?;
-    events(&checker, raw)
-}
-
-/// Terminals leave when they are there, join when they are not, and at least one stays.
-fn events(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
-    let mut present = presence(raw).at(0);
-    let mut last = 1;
-    for (index, event) in raw.events.iter().enumerate() {
-        let at = |field: &str| format!("events[{index}].{field}");
-        checker.within(&at("round"), event.round, last, raw.rounds.max(last))?;
-        last = event.round;
-        for &id in &event.leave {
-            if !present.remove(&TerminalId(id)) {
-                return Err(checker.wrong(&at("leave"), id, "a terminal that is there"));
-            }
-        }
-        for &id in &event.join {
-            let exists = (id as usize) < raw.cell.n_terminals;
-            if !exists || !present.insert(TerminalId(id)) {
-                let expected = "a terminal below cell.n_terminals that is not there";
-                return Err(checker.wrong(&at("join"), id, expected));
-            }
-        }
-        if present.is_empty() {
-            let expected = "at least one terminal to stay";
-            return Err(checker.wrong(&at("leave"), event.leave.len(), expected));
-        }
-    }
-    match present.is_empty() {
-        true => Err(checker.wrong("events", raw.events.len(), "a terminal from the start")),
-        false => Ok(()),
-    }
+    super::profile::check(&checker, raw)?;
+    super::check_events::events(&checker, raw)
 }
 
 fn cell(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
@@ -131,23 +102,15 @@ fn model(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         checker.within("model.merge_after", block as u64, 1, model.blocks as u64 - 1)?;
     }
     let ascending = model.cuts.windows(2).all(|pair| pair[0] < pair[1]);
-    let inside = model.cuts.iter().all(|cut| (1..=model.blocks + 1).contains(cut));
+    // The last part stays with the server.
+    let parts = raw.profile.as_ref().map(|profile| profile.cuts.len().saturating_sub(1));
+    let layers = parts.unwrap_or(model.blocks + 1);
+    let inside = model.cuts.iter().all(|cut| (1..=layers).contains(cut));
     if model.cuts.is_empty() || model.cuts.len() > MAX_CUTS || !ascending || !inside {
-        let layers = model.blocks + 1;
         let expected = format!("ascending layers of 1..={layers}, at most {MAX_CUTS}");
         return Err(checker.wrong("model.cuts", format!("{:?}", model.cuts), &expected));
     }
     Ok(())
-}
-
-fn learning(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
-    let learning = &raw.learning;
-    checker.within("learning.batch", learning.batch as u64, 1, 4096)?;
-    checker.between("learning.server_rate", learning.server_rate, 0.0, 100.0)?;
-    checker.between("learning.terminal_rate", learning.terminal_rate, 0.0, 100.0)?;
-    checker.between("learning.momentum", learning.momentum, 0.0, 0.999)?;
-    checker.between("learning.final_rate_share", learning.final_rate_share, 0.0, 1.0)?;
-    checker.at_least("learning.aggregate_every", learning.aggregate_every, 1)
 }
 
 fn tasks(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
@@ -214,7 +177,7 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.within("methods.reference.clairvoyant_episodes", told, 1, 1000)?;
     for (name, rates) in &raw.methods.rates {
         if super::method(name).is_err() {
-            let known: Vec<&str> = super::methods().iter().map(|method| method.name).collect();
+            let known: Vec<&str> = super::methods().iter().map(super::Method::name).collect();
             let expected = format!("one of {}, or a variant of one", known.join(", "));
             return Err(checker.wrong("methods.rates", name, &expected));
         }

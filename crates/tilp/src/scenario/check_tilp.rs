@@ -2,14 +2,13 @@
 
 use super::check::Checker;
 use super::load::ScenarioError;
-use super::raw::Tilp;
-use crate::allocate::{StartOptions, SuggestionOptions};
+use crate::allocate::{StartOptions, SuggestionOptions, TilpSettings};
 use crate::rl::sac::ActorCriticOptions;
 use crate::search::cem::SearchOptions;
 use crate::twin::{NetworkOptions, Prior, TaskOptions, TrainingOptions, WeightPrior};
 
 /// Refuses what is out of range.
-pub(super) fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
+pub(super) fn tilp(checker: &Checker, tilp: &TilpSettings) -> Result<(), ScenarioError> {
     top(checker, tilp)?;
     search(checker, &tilp.search, tilp.samples)?;
     start(checker, &tilp.start)?;
@@ -30,7 +29,7 @@ pub(super) fn tilp(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> 
     task(checker, &tilp.twin.task)
 }
 
-fn top(checker: &Checker, tilp: &Tilp) -> Result<(), ScenarioError> {
+fn top(checker: &Checker, tilp: &TilpSettings) -> Result<(), ScenarioError> {
     checker.within("methods.tilp.horizon", tilp.horizon as u64, 1, 1000)?;
     checker.within("methods.tilp.samples", tilp.samples as u64, 2, 100_000)?;
     checker.within("methods.tilp.elites", tilp.elites as u64, 1, tilp.samples as u64)?;

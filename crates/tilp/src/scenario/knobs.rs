@@ -7,7 +7,6 @@ use super::check::Checker;
 use super::load::ScenarioError;
 use crate::allocate::{FedSlKnobs, GaSflKnobs, Hierarchy, OracleOptions, TierKnobs};
 use crate::split::rule::Local;
-use crate::twin::{LearningCurve, NetworkOptions, TaskOptions, TrainingOptions};
 
 /// Knobs of the published methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,20 +96,6 @@ pub struct Oracle {
     pub loss_samples: usize,
     /// Episodes of each terminal that a true success is taken over.
     pub success_episodes: usize,
-}
-
-/// Assumptions of TiLP's twin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Twin {
-    /// How learning curves go on.
-    pub curve: LearningCurve,
-    /// The network sub-twin.
-    pub network: NetworkOptions,
-    /// The training sub-twin.
-    pub training: TrainingOptions,
-    /// The task sub-twin.
-    pub task: TaskOptions,
 }
 
 impl Oracle {

@@ -8,12 +8,15 @@ use super::format;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
-pub const BUILTIN: [(&str, &str); 7] = [
+pub const BUILTIN: &[(&str, &str)] = &[
     ("default", include_str!("../../../../configs/default.toml")),
     ("factory-rt", include_str!("../../../../configs/factory-rt.toml")),
     ("libero-object", include_str!("../../../../configs/libero-object.toml")),
+    ("profile-openvla", include_str!("../../../../configs/profile-openvla.toml")),
+    ("profile-smolvla", include_str!("../../../../configs/profile-smolvla.toml")),
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("scarce", include_str!("../../../../configs/scarce.toml")),
+    ("shift", include_str!("../../../../configs/shift.toml")),
     ("street-rt", include_str!("../../../../configs/street-rt.toml")),
     ("tiny", include_str!("../../../../configs/tiny.toml")),
 ];
@@ -167,9 +170,21 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 }
 
 /// Fields that a scenario need not hold.
-const UNWRITTEN: [&str; 13] = [
+const UNWRITTEN: &[&str] = &[
+    "events",
     "evaluation.first_passage",
+    "learning.adamw.beta1",
+    "learning.adamw.beta2",
+    "learning.adamw.epsilon",
+    "learning.adamw.weight_decay",
+    "learning.clip",
+    "learning.exchange_bits",
+    "learning.lora_scale",
+    "learning.optimiser",
     "learning.server",
+    "learning.state_at_aggregation",
+    "learning.trainable",
+    "learning.warm_up",
     "limits.budget.bytes",
     "limits.budget.joules",
     "limits.budget.joules_per_terminal",
@@ -178,6 +193,8 @@ const UNWRITTEN: [&str; 13] = [
     "methods.reference.deficit",
     "methods.reference.deficit_prior",
     "methods.reference.near_compression",
+    "profile.model",
+    "profile.terminals",
     "radio.downlink",
     "radio.station_power_w",
     "tasks.engine",
@@ -202,9 +219,10 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     let mut section = table;
+    let unwritten = UNWRITTEN.contains(&key);
     for part in parts {
-        if UNWRITTEN.contains(&key) {
-            section.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        if unwritten && !section.contains_key(part) {
+            section.insert(part.to_owned(), Value::Table(Table::new()));
         }
         section = section
             .get_mut(part)
@@ -212,7 +230,7 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
             .ok_or_else(|| wrong(key, format!("there is no section `{part}`")))?;
     }
     let old = section.get(last);
-    if old.is_none() && !UNWRITTEN.contains(&key) {
+    if old.is_none() && !unwritten {
         return Err(wrong(key, "there is no such field".into()));
     }
     // `--set x=1` for a field that holds 1.0 means 1.0.

@@ -3,36 +3,45 @@
 mod assemble;
 mod cache;
 mod check;
+mod check_events;
 mod check_tilp;
+mod events;
 mod format;
 mod knobs;
+mod learning;
 mod libero;
 mod load;
 mod planner;
+mod profile;
 mod raw;
+mod raw_events;
 mod registry;
 mod robots;
 mod twin;
 
 pub use assemble::{
-    Parts, Seeds, assemble, assemble_with_clock, policy, read_recording, recording, untrained,
+    Parts, Seeds, World, assemble, assemble_world, policy, read_recording, recording, untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
-pub use planner::{data_sheets, planner, suite_of, tasks, tilp_options};
-pub use registry::{Method, MethodInputs, method, methods};
+pub use planner::{data_sheets, n_layers, planner, suite_of, tasks, tilp_options};
+pub use profile::{PROFILE_NOTE, ProfileParts};
+pub use registry::{Method, MethodInputs, Registry, method, methods};
 pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
+use crate::record::EventMark;
 use crate::record::FirstPassage;
 use crate::round::Budget;
 use crate::units::Seconds;
 use load::Loaded;
 use raw::Raw;
+
+use crate::round::TerminalId;
 
 /// A complete, checked scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +54,14 @@ pub struct Scenario {
 impl Scenario {
     /// Loads a built-in name or a file, applies `key=value` overrides, checks every value.
     pub fn load(name: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
+        // Tables are read first: an override may change what came from one.
+        if let Ok(mut plain) = load::load(name, &[])
+            && plain.raw.profile.as_ref().is_some_and(profile::names_tables)
+        {
+            profile::read_tables(&mut plain)?;
+            let table = toml::Table::try_from(&plain.raw).expect("a scenario is plain data");
+            return Self::checked(load::vary(table, &plain.place, plain.folder, overrides)?);
+        }
         Self::checked(load::load(name, overrides)?)
     }
 
@@ -54,7 +71,8 @@ impl Scenario {
         Self::checked(load::vary(table, &self.place, self.folder.clone(), overrides)?)
     }
 
-    fn checked(loaded: Loaded) -> Result<Self, ScenarioError> {
+    fn checked(mut loaded: Loaded) -> Result<Self, ScenarioError> {
+        profile::read_tables(&mut loaded)?;
         check::check(&loaded)?;
         let Loaded { mut raw, place, folder } = loaded;
         // The resolved scenario stands in a run folder: its files must be found from there too.
@@ -81,6 +99,11 @@ impl Scenario {
     /// Training rounds T; with a budget the rounds that a method may expect.
     pub fn rounds(&self) -> u64 {
         self.raw.rounds
+    }
+
+    /// What happens during a run, in the order of the rounds.
+    pub fn events(&self) -> Vec<EventMark> {
+        events::marks(&self.raw)
     }
 
     /// Number of terminals N.
@@ -113,6 +136,11 @@ impl Scenario {
         self.raw.evaluation.first_passage
     }
 
+    /// The terminals that are there in a round, in the order of their ids.
+    pub fn members(&self, round: u64) -> Vec<TerminalId> {
+        events::presence(&self.raw).at(round).into_iter().collect()
+    }
+
     /// Final episodes of each terminal.
     pub fn final_episodes(&self) -> usize {
         self.raw.evaluation.final_episodes
@@ -121,6 +149,11 @@ impl Scenario {
     /// Control steps after which an episode has failed.
     pub fn episode_steps(&self) -> usize {
         self.raw.tasks.episode_steps
+    }
+
+    /// What everything says that is made in this scenario; none if there is nothing to say.
+    pub fn note(&self) -> Option<&'static str> {
+        self.raw.profile.as_ref().map(|_| PROFILE_NOTE)
     }
 
     /// What moves the robots.

@@ -8,15 +8,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::knobs::{Baselines, Oracle, Twin};
-use crate::allocate::{
-    DecoderOptions, ReferenceKnobs, StartOptions, SuggestionOptions, WorthOptions,
-};
-use crate::cost::{Payload, Sync};
+use super::knobs::{Baselines, Oracle};
+use super::learning::Learning;
+use super::profile::Profile;
+pub use super::raw_events::{Change, Event, TerminalRef};
+use crate::allocate::{ReferenceKnobs, TilpSettings};
 use crate::record::FirstPassage;
-use crate::rl::sac::ActorCriticOptions;
-use crate::search::cem::SearchOptions;
-use crate::split::compress::Compressor;
 use crate::tasks::tabletop::Frame;
 use crate::wireless::{Environment, RateModel};
 use crate::world::Late;
@@ -52,24 +49,12 @@ pub struct Raw {
     pub evaluation: Evaluation,
     /// Knobs of the allocation methods.
     pub methods: Methods,
+    /// Sizes from tables and learning by a law, instead of a policy and robots; none for those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Dated events, in the order of their rounds; none if the list is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
-}
-
-/// Something happens to the cell at the start of a round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Event {
-    /// The round, counted from 1.
-    pub round: u64,
-    /// Ids of terminals that leave.
-    #[serde(default)]
-    pub leave: Vec<u32>,
-    /// Ids of terminals that join. A terminal whose first event is a join is absent before it;
-    /// `cell.n_terminals` counts it all the same.
-    #[serde(default)]
-    pub join: Vec<u32>,
 }
 
 /// The radio cell.
@@ -222,50 +207,6 @@ pub struct Model {
     pub cuts: Vec<usize>,
     /// Base policy to start from: `builtin` or a safetensors file.
     pub base: String,
-}
-
-/// How the policy is trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Learning {
-    /// Minibatch size K_n.
-    pub batch: usize,
-    /// Learning rate of the server side.
-    pub server_rate: f64,
-    /// Learning rate of the terminal side.
-    pub terminal_rate: f64,
-    /// Momentum of SGD on both sides; 0 is the paper's plain SGD.
-    pub momentum: f64,
-    /// The learning rates fall along a cosine to this share of their start at round T.
-    pub final_rate_share: f64,
-    /// Rounds between aggregations F, for methods that do not set their own.
-    pub aggregate_every: u64,
-    /// Compression operator (D10).
-    pub compressor: Compressor,
-    /// What a payload is billed (D10).
-    pub payload: Payload,
-    /// Whether model exchange is billed (D11).
-    pub sync: Sync,
-    /// How the server steps where terminals train side by side.
-    #[serde(default, skip_serializing_if = "Server::is_default")]
-    pub server: Server,
-}
-
-/// How the server steps where terminals train side by side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Server {
-    /// Once a round, with the weighted mean of the gradients: the paper's Eq. `server-gradient`.
-    #[default]
-    Averaged,
-    /// After every terminal, in an order drawn anew each round, as in version 2 of SplitFed.
-    Sequential,
-}
-
-impl Server {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The robots.
@@ -439,7 +380,7 @@ pub struct Methods {
     /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
-    pub tilp: Tilp,
+    pub tilp: TilpSettings,
     /// The reference `oracle`.
     pub oracle: Oracle,
 }
@@ -452,83 +393,6 @@ pub struct MethodRates {
     pub server_rate: f64,
     /// Learning rate of the terminal side.
     pub terminal_rate: f64,
-}
-
-/// Knobs of TiLP. The switches are the ablations of the paper's Table III.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Tilp {
-    /// Steps ahead, K.
-    pub horizon: usize,
-    /// Candidates of an iteration, Y_1.
-    pub samples: usize,
-    /// Elites, Y_2.
-    pub elites: usize,
-    /// Iterations of the search, I.
-    pub iterations: usize,
-    /// Discount factor, gamma.
-    pub discount: f64,
-    /// Length of imagined rollouts, U.
-    pub imagined: usize,
-    /// Updates of actor and critic a round.
-    pub updates: usize,
-    /// Updates after which actor and critic are listened to.
-    pub warm_up: u64,
-    /// Standard deviations of doubt about its loss that are held against a terminal when its
-    /// success is predicted, so that hearing of it is worth something.
-    pub caution: f64,
-    /// Losses are expected to fall as this power of the number of rounds: success counts at the
-    /// end, and a robot that fails today is not hopeless.
-    pub outlook: f64,
-    /// What actor and critic count as one: about the reward that one round can gain or lose.
-    pub reward_unit: f64,
-    /// Terminals a round that the search starts from before the actor knows better.
-    pub start_scheduled: f64,
-    /// Weight of the gain in success.
-    pub weight_task: f64,
-    /// Weight of the latency, w_delta.
-    pub weight_delay: f64,
-    /// Weight of the energy, w_E.
-    pub weight_energy: f64,
-    /// Weight of the violation, w_pen.
-    pub weight_penalty: f64,
-    /// Probability with which all scheduled terminals of a round meet the deadline.
-    pub sureness: f64,
-    /// Milliseconds for a plan: `inf` for as long as it takes, 0 for the actor alone. With a
-    /// budget a run depends on the speed of the machine.
-    pub plan_budget_ms: f64,
-    /// Search as in the paper, without what makes few samples go far.
-    pub plain_search: bool,
-    /// Bandwidth is shared in closed form inside the decoder.
-    pub repair: bool,
-    /// The network twin is calibrated.
-    pub calibrate_network: bool,
-    /// The training twin is calibrated.
-    pub calibrate_training: bool,
-    /// The task twin is calibrated.
-    pub calibrate_task: bool,
-    /// The search starts from the actor.
-    pub actor: bool,
-    /// The critic values the end of the horizon.
-    pub critic: bool,
-    /// Search; else the actor's most likely action.
-    pub cem: bool,
-    /// The reward is the gain in success; else the loss decrease.
-    pub task_driven: bool,
-    /// The search beyond the plain method.
-    pub search: SearchOptions,
-    /// The distribution that a search starts from.
-    pub start: StartOptions,
-    /// How terminals are put in the order of their worth.
-    pub worth: WorthOptions,
-    /// Sequences that a search tries beside what it draws.
-    pub suggestions: SuggestionOptions,
-    /// How a candidate becomes a decision.
-    pub decoder: DecoderOptions,
-    /// Actor and critic.
-    pub actor_critic: ActorCriticOptions,
-    /// Assumptions of the twin.
-    pub twin: Twin,
 }
 
 impl TaskShares {

@@ -1,10 +1,11 @@
 //! Methods by name: TiLP, the published methods with their variants, and the reference rules.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use super::knobs::Baselines;
-use super::raw::Server;
+use super::learning::Server;
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
     AdaptSfl, Asfl, Clairvoyant, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle,
@@ -16,137 +17,138 @@ use crate::round::Allocator;
 use crate::split::rule::Rule;
 use crate::twin::Nominal;
 
-/// Every method there is, without the variants of the published ones. Adding a method is adding
-/// an entry here.
-const METHODS: [Method; 14] = [
-    Method::own(
+/// The methods that come with the library, in the order of the paper's tables.
+static BUILTIN: LazyLock<Registry> = LazyLock::new(|| {
+    let tilp = Method::own(
         "tilp",
         "search in a calibrated digital twin, guided by an actor and a critic",
         |inputs| {
-            Box::new(Tilp::new(inputs.nominal, inputs.tilp, inputs.seed).with_clock(inputs.clock))
+            let tilp = Tilp::new(inputs.nominal, inputs.tilp, inputs.seed);
+            Box::new(tilp.with_clock(inputs.clock))
         },
-    ),
-    Method {
-        name: "fedavg",
-        about: "a random fraction trains the whole model; models averaged",
-        aggregate_every: Some(1),
-        ..published(
+    );
+    let methods = [tilp].into_iter().chain(published_methods()).chain(reference_methods());
+    Registry { methods: methods.collect() }
+});
+
+/// The eight published methods.
+fn published_methods() -> [Method; 8] {
+    let fedavg = "a random fraction trains the whole model; models averaged";
+    let splitnn = "one terminal after another, the front handed on";
+    let splitfed = "everybody, even shares, fixed cut, averaged every round";
+    let adaptsfl = "cuts and averaging interval for the least time to a bound";
+    let ga_sfl = "one common cut, shared band, one averaged gradient for all";
+    let hsfl = "adaptsfl with edge servers between terminals and cloud";
+    let asfl = "cuts and bandwidths for equal finishing time, everybody";
+    let fedsl = "asfl with an energy queue, stragglers dropped to a threshold";
+    let version = |knobs: &Baselines| match knobs.splitfed.version {
+        2 => Rule::Sequential,
+        _ => Rule::Parallel,
+    };
+    [
+        published(
+            "fedavg",
+            fedavg,
             |knobs| Rule::Whole(knobs.fedavg.local),
-            |inputs| {
-                publish(inputs, |setup, knobs| Box::new(FedAvg::new(setup, knobs.fedavg.fraction)))
-            },
+            |setup, knobs| Box::new(FedAvg::new(setup, knobs.fedavg.fraction)),
         )
-    },
-    Method {
-        name: "splitnn",
-        about: "one terminal after another, the front handed on",
-        aggregate_every: Some(1),
-        ..published(
-            |_| Rule::Relay,
-            |inputs| publish(inputs, |setup, _| Box::new(SplitNn::new(setup))),
-        )
-    },
-    Method {
-        name: "splitfed",
-        about: "everybody, even shares, fixed cut, averaged every round",
-        aggregate_every: Some(1),
-        ..published(
-            |knobs| if knobs.splitfed.version == 2 { Rule::Sequential } else { Rule::Parallel },
-            |inputs| publish(inputs, |setup, _| Box::new(SplitFed::new(setup))),
-        )
-    },
-    Method {
-        name: "adaptsfl",
-        about: "cuts and averaging interval for the least time to a bound",
-        aggregate_every: Some(NEVER),
-        ..published(
+        .aggregating(1),
+        published("splitnn", splitnn, |_| Rule::Relay, |setup, _| Box::new(SplitNn::new(setup)))
+            .aggregating(1),
+        published("splitfed", splitfed, version, |setup, _| Box::new(SplitFed::new(setup)))
+            .aggregating(1),
+        published(
+            "adaptsfl",
+            adaptsfl,
             |_| Rule::Tiered { edges: 1 },
-            |inputs| publish(inputs, |setup, knobs| Box::new(AdaptSfl::new(setup, knobs.tiers))),
+            |setup, knobs| Box::new(AdaptSfl::new(setup, knobs.tiers)),
         )
-    },
-    Method {
-        name: "ga-sfl",
-        about: "one common cut, shared band, one averaged gradient for all",
-        ..published(
+        .aggregating(NEVER),
+        published(
+            "ga-sfl",
+            ga_sfl,
             |_| Rule::Broadcast,
-            |inputs| publish(inputs, |setup, knobs| Box::new(GaSfl::new(setup, knobs.ga_sfl))),
-        )
-    },
-    Method {
-        name: "hsfl",
-        about: "adaptsfl with edge servers between terminals and cloud",
-        aggregate_every: Some(NEVER),
-        ..published(
+            |setup, knobs| Box::new(GaSfl::new(setup, knobs.ga_sfl)),
+        ),
+        published(
+            "hsfl",
+            hsfl,
             |knobs| Rule::Tiered { edges: knobs.hsfl.edges },
-            |inputs| {
-                publish(inputs, |setup, knobs| {
-                    Box::new(Hsfl::new(setup, knobs.hierarchy(), knobs.tiers))
-                })
-            },
+            |setup, knobs| Box::new(Hsfl::new(setup, knobs.hierarchy(), knobs.tiers)),
         )
-    },
-    Method {
-        name: "asfl",
-        about: "cuts and bandwidths for equal finishing time, everybody",
-        aggregate_every: Some(1),
-        ..published(
+        .aggregating(NEVER),
+        published("asfl", asfl, |_| Rule::Parallel, |setup, _| Box::new(Asfl::new(setup)))
+            .aggregating(1),
+        published(
+            "fedsl",
+            fedsl,
             |_| Rule::Parallel,
-            |inputs| publish(inputs, |setup, _| Box::new(Asfl::new(setup))),
+            |setup, knobs| Box::new(FedSl::new(setup, knobs.fedsl())),
         )
-    },
-    Method {
-        name: "fedsl",
-        about: "asfl with an energy queue, stragglers dropped to a threshold",
-        aggregate_every: Some(1),
-        ..published(
-            |_| Rule::Parallel,
-            |inputs| publish(inputs, |setup, knobs| Box::new(FedSl::new(setup, knobs.fedsl()))),
-        )
-    },
-    Method::own("random", "random terminals that can make the deadline together", |inputs| {
-        Box::new(Random::new(inputs.problem, inputs.knobs, inputs.seed))
-    }),
-    Method::own("greedy", "best channels first, equal finishing time", |inputs| {
-        Box::new(Greedy::new(inputs.problem, inputs.knobs))
-    }),
-    Method::own("deficit", "failing terminals drawn more often, equal finishing time", |inputs| {
-        Box::new(Deficit::new(inputs.problem, inputs.knobs, inputs.seed))
-    }),
-    Method {
-        rates_of: Some("deficit"),
-        ..Method::own(
-            "clairvoyant",
-            "deficit told the true success of every terminal: no method, a reference",
-            |inputs| Box::new(Clairvoyant::new(inputs.problem, inputs.knobs, inputs.seed)),
-        )
-    },
-    Method {
-        rates_of: Some("tilp"),
-        ..Method::own(
-            "oracle",
-            "tilp told the true world model: no method, a reference",
-            |inputs| Box::new(Oracle::new(inputs.nominal, inputs.tilp, inputs.oracle, inputs.seed)),
-        )
-    },
-];
+        .aggregating(1),
+    ]
+}
+
+/// The reference rules.
+fn reference_methods() -> [Method; 5] {
+    [
+        Method::own("random", "random terminals that can make the deadline together", |inputs| {
+            Box::new(Random::new(inputs.problem, inputs.knobs, inputs.seed))
+        }),
+        Method::own("greedy", "best channels first, equal finishing time", |inputs| {
+            Box::new(Greedy::new(inputs.problem, inputs.knobs))
+        }),
+        Method::own(
+            "deficit",
+            "failing terminals drawn more often, equal finishing time",
+            |inputs| Box::new(Deficit::new(inputs.problem, inputs.knobs, inputs.seed)),
+        ),
+        Method {
+            rates_of: Some("deficit".into()),
+            ..Method::own(
+                "clairvoyant",
+                "deficit told the true success of every terminal: no method, a reference",
+                |inputs| Box::new(Clairvoyant::new(inputs.problem, inputs.knobs, inputs.seed)),
+            )
+        },
+        Method {
+            rates_of: Some("tilp".into()),
+            ..Method::own(
+                "oracle",
+                "tilp told the true world model: no method, a reference",
+                |inputs| {
+                    let MethodInputs { nominal, tilp, oracle, seed, .. } = inputs;
+                    Box::new(Oracle::new(nominal, tilp, oracle, seed))
+                },
+            )
+        },
+    ]
+}
 
 /// The scenario's own schedule of averaging never comes: the method says when.
 const NEVER: u64 = u64::MAX;
 
+/// Makes the allocator of a run. It may capture state and is called once per run, from any thread.
+type Build = dyn Fn(MethodInputs) -> Box<dyn Allocator> + Send + Sync;
+
 /// An allocation method by name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Method {
-    /// The name on the command line and in tables.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub about: &'static str,
+    name: Cow<'static, str>,
+    about: Cow<'static, str>,
     /// Rounds between aggregations, if the method has its own rule.
     pub(super) aggregate_every: Option<u64>,
     /// The method whose learning rates it shares unless it has its own.
-    pub(super) rates_of: Option<&'static str>,
+    pub(super) rates_of: Option<Cow<'static, str>>,
     /// Rule and variant of a published method; none for all others, which train in parallel.
     pub(super) published: Option<Variant>,
-    pub(super) build: fn(MethodInputs) -> Box<dyn Allocator>,
+    build: Arc<Build>,
+}
+
+impl fmt::Debug for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Method").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// What a method may be built from: what a base station knows, and the method's own knobs.
@@ -184,13 +186,16 @@ pub struct Variant {
     compression: f64,
 }
 
-/// A published method without its name, averaged as the scenario says.
-const fn published(
+/// A published method, averaged as the scenario says.
+fn published(
+    name: &'static str,
+    about: &'static str,
     rule: fn(&Baselines) -> Rule,
-    build: fn(MethodInputs) -> Box<dyn Allocator>,
+    planner: fn(Setup, &Baselines) -> Box<dyn Planner>,
 ) -> Method {
     let variant = Variant { rule, guard: false, compression: 0.0 };
-    Method { published: Some(variant), ..Method::own("", "", build) }
+    let build = move |inputs| publish(inputs, planner);
+    Method { published: Some(variant), ..Method::own(name, about, build) }
 }
 
 /// A planner with what its variant puts around it.
@@ -213,13 +218,40 @@ fn publish(
 }
 
 impl Method {
-    /// A method of one's own: averaged as the scenario says, trained in parallel.
-    pub const fn own(
-        name: &'static str,
-        about: &'static str,
-        build: fn(MethodInputs) -> Box<dyn Allocator>,
+    /// A method of one's own: averaged as the scenario says, trained in parallel. `build` is called
+    /// for every run and may capture state.
+    pub fn own(
+        name: impl Into<Cow<'static, str>>,
+        about: impl Into<Cow<'static, str>>,
+        build: impl Fn(MethodInputs) -> Box<dyn Allocator> + Send + Sync + 'static,
     ) -> Self {
-        Self { name, about, aggregate_every: None, rates_of: None, published: None, build }
+        Self {
+            name: name.into(),
+            about: about.into(),
+            aggregate_every: None,
+            rates_of: None,
+            published: None,
+            build: Arc::new(build),
+        }
+    }
+
+    /// The same method, averaged every so many rounds whatever the scenario says.
+    pub fn aggregating(self, every: u64) -> Self {
+        Self { aggregate_every: Some(every), ..self }
+    }
+
+    /// The name on the command line and in tables.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it does, in one line.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    pub(super) fn build(&self, inputs: MethodInputs) -> Box<dyn Allocator> {
+        (self.build)(inputs)
     }
 
     /// How it trains; its fixed compression must be within the limit.
@@ -233,7 +265,7 @@ impl Method {
         if variant.compression > raw.limits.compression {
             return Err(ScenarioError::Range {
                 field: "method".into(),
-                value: self.name.into(),
+                value: self.name.to_string(),
                 expected: format!("q up to limits.compression = {}", raw.limits.compression),
                 place: scenario.place.clone(),
             });
@@ -242,52 +274,96 @@ impl Method {
     }
 }
 
-/// Every method there is, without the variants of the published ones.
-pub fn methods() -> &'static [Method] {
-    &METHODS
+/// Methods by name: those of the library, and those that were added.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    methods: Vec<Method>,
 }
 
-/// The method of that name. A published method takes `+guard` and then `+qX`, where X is the share
-/// of the payload that is left out: `asfl+guard+q0.9`.
-pub fn method(name: &str) -> Result<Method, ScenarioError> {
-    let mut parts = name.split('+');
-    let base = parts.next().unwrap_or_default();
-    let Some(method) = METHODS.iter().copied().find(|method| method.name == base) else {
-        return Err(wrong(name, &format!("one of {}", names(|_| true))));
-    };
-    match parts.collect::<Vec<_>>()[..] {
-        [] => Ok(method),
-        ref suffixes => variant(name, method, suffixes),
+impl Registry {
+    /// The methods of the library.
+    pub fn builtin() -> Self {
+        BUILTIN.clone()
+    }
+
+    /// Adds a method. Its name must be new; letters, digits, `-`, `_` and `.` are allowed in it, since
+    /// it becomes part of the names of folders and `+` introduces variants.
+    pub fn add(&mut self, method: Method) -> Result<(), ScenarioError> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let name = method.name();
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(allowed) {
+            return Err(wrong(name, "letters, digits, -, _ and . with no . in front"));
+        }
+        if self.methods.iter().any(|other| other.name() == name) {
+            return Err(wrong(name, "a name that no other method has"));
+        }
+        self.methods.push(method);
+        Ok(())
+    }
+
+    /// Every method there is, without the variants of the published ones.
+    pub fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    /// The method of that name. A published method takes `+guard` and then `+qX`, where X is the
+    /// share of the payload that is left out: `asfl+guard+q0.9`.
+    pub fn method(&self, name: &str) -> Result<Method, ScenarioError> {
+        let mut parts = name.split('+');
+        let base = parts.next().unwrap_or_default();
+        let Some(method) = self.methods.iter().find(|method| method.name() == base) else {
+            return Err(wrong(name, &format!("one of {}", self.names(|_| true))));
+        };
+        match parts.collect::<Vec<_>>()[..] {
+            [] => Ok(method.clone()),
+            ref suffixes => self.variant(name, method, suffixes),
+        }
+    }
+
+    /// A variant of a published method; it has that method's learning rates unless it has its own.
+    fn variant(
+        &self,
+        name: &str,
+        base: &Method,
+        suffixes: &[&str],
+    ) -> Result<Method, ScenarioError> {
+        let Some(variant) = base.published else {
+            let known = self.names(|method| method.published.is_some());
+            return Err(wrong(name, &format!("+guard and +qX only after one of {known}")));
+        };
+        let q = |text| {
+            let expected =
+                "after the name +guard, +qX or +guard+qX with 0 < X < 1, as in +guard+q0.9";
+            share(text).ok_or_else(|| wrong(name, expected))
+        };
+        let (guard, compression) = match *suffixes {
+            ["guard"] => (true, 0.0),
+            ["guard", last] => (true, q(last)?),
+            [only] => (false, q(only)?),
+            _ => (false, q("")?),
+        };
+        Ok(Method {
+            name: label(base.name(), guard, compression).into(),
+            rates_of: Some(base.name.clone()),
+            published: Some(Variant { guard, compression, ..variant }),
+            ..base.clone()
+        })
+    }
+
+    fn names(&self, among: fn(&Method) -> bool) -> String {
+        let known = self.methods.iter().filter(|one| among(one)).map(Method::name);
+        known.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// A variant of a published method; it has that method's learning rates unless it has its own.
-fn variant(name: &str, base: Method, suffixes: &[&str]) -> Result<Method, ScenarioError> {
-    let Some(variant) = base.published else {
-        let known = names(|method| method.published.is_some());
-        return Err(wrong(name, &format!("+guard and +qX only after one of {known}")));
-    };
-    let q = |text| {
-        let expected = "after the name +guard, +qX or +guard+qX with 0 < X < 1, as in +guard+q0.9";
-        share(text).ok_or_else(|| wrong(name, expected))
-    };
-    let (guard, compression) = match *suffixes {
-        ["guard"] => (true, 0.0),
-        ["guard", last] => (true, q(last)?),
-        [only] => (false, q(only)?),
-        _ => (false, q("")?),
-    };
-    Ok(Method {
-        name: interned(&label(base.name, guard, compression)),
-        rates_of: Some(base.name),
-        published: Some(Variant { guard, compression, ..variant }),
-        ..base
-    })
+/// The methods of the library, without the variants of the published ones.
+pub fn methods() -> &'static [Method] {
+    &BUILTIN.methods
 }
 
-fn names(among: fn(&Method) -> bool) -> String {
-    let known: Vec<&str> = METHODS.iter().filter(|one| among(one)).map(|one| one.name).collect();
-    known.join(", ")
+/// The method of the library with that name: see [`Registry::method`].
+pub fn method(name: &str) -> Result<Method, ScenarioError> {
+    BUILTIN.method(name)
 }
 
 fn wrong(name: &str, expected: &str) -> ScenarioError {
@@ -312,18 +388,6 @@ fn label(base: &str, guard: bool, compression: f64) -> String {
     format!("{base}{guard}{q}")
 }
 
-/// The same text for as long as the program runs; there are as many as variants were asked for.
-fn interned(text: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(name) = names.get(text) {
-        return name;
-    }
-    let name: &'static str = String::leak(text.to_owned());
-    names.insert(name);
-    name
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,18 +400,18 @@ mod tests {
 
     #[test]
     fn every_published_method_has_its_variants() {
-        for base in METHODS.iter().filter(|method| method.published.is_some()) {
+        for base in methods().iter().filter(|method| method.published.is_some()) {
             for (suffix, guard, q) in
                 [("+guard", true, 0.0), ("+q0.75", false, 0.75), ("+guard+q0.9", true, 0.9)]
             {
-                let name = format!("{}{suffix}", base.name);
+                let name = format!("{}{suffix}", base.name());
                 let found = method(&name).unwrap();
-                assert_eq!(found.name, name);
+                assert_eq!(found.name(), name);
                 let variant = found.published.unwrap();
                 assert_eq!((variant.guard, variant.compression), (guard, q));
             }
         }
-        assert_eq!(method("asfl+q0.90").unwrap().name, "asfl+q0.9");
+        assert_eq!(method("asfl+q0.90").unwrap().name(), "asfl+q0.9");
     }
 
     #[test]
@@ -369,6 +433,36 @@ mod tests {
             "asfl+q1e-1",
         ] {
             assert!(refusal(name).contains("+guard+q0.9"), "{name}");
+        }
+    }
+    /// A method that can never be built: only its name is looked at.
+    fn named(name: &str) -> Method {
+        Method::own(name.to_owned(), "none", |_| unreachable!("no run is assembled"))
+    }
+
+    #[test]
+    fn a_method_made_at_run_time_is_registered_in_one_line() {
+        let mut registry = Registry::builtin();
+        registry.add(named("mine")).unwrap();
+        assert_eq!(registry.method("mine").unwrap().name(), "mine");
+        assert_eq!(registry.methods().len(), methods().len() + 1);
+        assert!(method("mine").is_err(), "the methods of the library stay as they are");
+        let said = registry.method("yours").unwrap_err().to_string();
+        assert!(said.contains("oracle, mine"), "{said}");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_or_cannot_be_a_folder_is_refused() {
+        let mut registry = Registry::builtin();
+        for (name, expected) in [
+            ("tilp", "no other method"),
+            ("", "letters"),
+            ("a+b", "letters"),
+            ("a/b", "letters"),
+            ("..", "letters"),
+        ] {
+            let said = registry.add(named(name)).unwrap_err().to_string();
+            assert!(said.contains(expected) && !said.contains('\n'), "{said}");
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::cache::Cache;
+use super::events::{Work, WorkChange};
 use super::libero::LiberoRoster;
+use super::profile;
 use super::raw;
 use super::{Scenario, ScenarioError};
 use crate::rng::Seed;
@@ -12,7 +14,7 @@ use crate::split::data::Dataset;
 use crate::tasks::libero;
 use crate::tasks::tabletop::{self, Engine, Family, Variant, VariantRange};
 use crate::tasks::{Demonstrations, Suite, Workcell, demonstrate};
-use crate::world::{Fleet, Schedule};
+use crate::world::{CellChange, Fleet, Schedule};
 
 /// Changes whenever the same scenario and seed give other demonstrations, so that none made by
 /// an older program is taken for a new one.
@@ -20,6 +22,9 @@ const DEMONSTRATIONS_VERSION: u32 = 1;
 
 /// The suite that a scenario asks for.
 pub(super) fn suite(raw: &raw::Raw) -> &'static Suite {
+    if let Some(profile) = &raw.profile {
+        return profile::suite(profile);
+    }
     match raw.tasks.suite {
         raw::SuiteName::Tabletop => &tabletop::SUITE,
         raw::SuiteName::LiberoObject => &libero::SUITE,
@@ -35,13 +40,14 @@ fn engine(raw: &raw::Raw) -> Engine {
 /// The tasks of the terminals: dealt out in proportion and shuffled.
 pub(super) fn deal_tasks(raw: &raw::Raw, seed: Seed) -> Vec<usize> {
     use rand::seq::SliceRandom;
-    let shares = match raw.tasks.suite {
-        raw::SuiteName::Tabletop => raw.tasks.shares.in_order().to_vec(),
-        raw::SuiteName::LiberoObject => vec![1; libero::SUITE.tasks.len()],
+    let shares = match (&raw.profile, raw.tasks.suite) {
+        (Some(profile), _) => profile.tasks.values().copied().collect(),
+        (None, raw::SuiteName::Tabletop) => raw.tasks.shares.in_order().to_vec(),
+        (None, raw::SuiteName::LiberoObject) => vec![1; libero::SUITE.tasks.len()],
     };
     let mut tasks = deal(&shares, raw.cell.n_terminals);
     tasks.shuffle(&mut seed.stream("tasks"));
-    tasks
+    profile::tasks(raw, tasks)
 }
 
 /// The cells of the terminals, before their worlds are loaded.
@@ -76,14 +82,18 @@ impl Roster {
         }
     }
 
-    /// Loads the cell of a terminal with this much more to carry than anyone was told.
-    fn cell(&self, n: usize, extra_mass_kg: f64) -> Result<Box<dyn Workcell>, ScenarioError> {
+    /// Loads the cell of a terminal with this work.
+    fn cell(&self, n: usize, work: Work) -> Result<Box<dyn Workcell>, ScenarioError> {
         match self {
             Self::Tabletop(cells, engine) => {
-                let variant = cells[n].clone().with_extra_mass(extra_mass_kg as f32);
+                let variant = cells[n].clone().with_extra_mass(work.payload_kg as f32);
+                let variant = match work.goal_turn_rad {
+                    0.0 => variant,
+                    angle => variant.with_goal_turned(angle as f32),
+                };
                 Ok(Box::new(tabletop::Workcell::in_engine(variant, *engine)))
             }
-            Self::Libero(roster) => roster.cell(n, extra_mass_kg),
+            Self::Libero(roster) => roster.cell(n, work.payload_kg),
         }
     }
 
@@ -125,7 +135,7 @@ impl Roster {
         let mut sets = Vec::with_capacity(n_terminals);
         for n in 0..n_terminals {
             progress(n, n_terminals);
-            let cell = self.cell(n, 0.0)?;
+            let cell = self.cell(n, Work::default())?;
             sets.push(demonstrate(&*cell, count, noise, seed.at(n as u64)));
         }
         progress(n_terminals, n_terminals);
@@ -136,22 +146,79 @@ impl Roster {
         Ok(sets)
     }
 
-    /// The fleet as its success is measured.
-    pub(super) fn fleet(&self, raw: &raw::Raw, seed: Seed) -> Result<Fleet, ScenarioError> {
-        let evaluation = &raw.evaluation;
-        let schedule = Schedule {
-            calibrate_every: evaluation.calibrate_every,
-            calibration_episodes: evaluation.calibration_episodes,
-            measure_every: evaluation.measure_every,
-            report_episodes: evaluation.report_episodes,
-            final_episodes: evaluation.final_episodes,
-            episode_steps: raw.tasks.episode_steps,
-            loss_every: evaluation.loss_every,
-            loss_samples: evaluation.loss_samples,
-        };
-        let cell = |n| self.cell(n, raw.tasks.extra_mass_kg);
-        let cells = (0..raw.cell.n_terminals).map(cell).collect::<Result<_, _>>()?;
-        Ok(Fleet { suite: suite(raw), cells, schedule, seed })
+    /// Demonstrations that arrive with changes of work, in their order, from the cache if they
+    /// are there.
+    pub(super) fn arriving_demonstrations(
+        &self,
+        raw: &raw::Raw,
+        changes: &[WorkChange],
+        seed: Seed,
+        cache: Option<&Cache>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Demonstrations>, ScenarioError> {
+        let (suite, noise) = (suite(raw), raw.tasks.demonstration_noise as f32);
+        // Rounds make no difference to what the expert shows.
+        let shown = |one: &WorkChange| (one.event, one.terminal.0, one.work, one.demonstrations);
+        let shown: Vec<_> = changes.iter().map(shown).collect();
+        let roster = self.key();
+        let key = format!("{DEMONSTRATIONS_VERSION} arriving {shown:?} {noise} {seed:?} {roster}");
+        if let Some(sets) = cache.and_then(|cache| cache.read(&key, changes.len(), suite)) {
+            return Ok(sets);
+        }
+        let mut sets = Vec::with_capacity(changes.len());
+        for (place, change) in changes.iter().enumerate() {
+            progress(place, changes.len());
+            let cell = self.cell(change.terminal.0 as usize, change.work)?;
+            let seed = seed.at(change.event as u64).at(change.terminal.0.into());
+            sets.push(demonstrate(&*cell, change.demonstrations, noise, seed));
+        }
+        progress(changes.len(), changes.len());
+        if let Some(cache) = cache {
+            let _ = cache.write(&key, &sets, suite);
+        }
+        Ok(sets)
+    }
+
+    /// The fleet as its success is measured, through all changes of work.
+    pub(super) fn fleet(
+        &self,
+        raw: &raw::Raw,
+        changes: &[WorkChange],
+        seed: Seed,
+    ) -> Result<Fleet, ScenarioError> {
+        let schedule = schedule(raw);
+        // Measured with more mass than anybody was shown, if the scenario asks for it.
+        let measured =
+            |work: Work| Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work };
+        let load = |n: usize, work: Work| self.cell(n, measured(work));
+        let mut works = vec![Work::default(); raw.cell.n_terminals];
+        let first = works.iter().enumerate().map(|(n, work)| load(n, *work));
+        let mut cells = first.collect::<Result<Vec<_>, _>>()?;
+        let mut replaced = Vec::new();
+        for &WorkChange { round, terminal, work, .. } in changes {
+            let n = terminal.0 as usize;
+            if works[n] != work {
+                replaced.push(CellChange { round, terminal, cell: cells.len() });
+                cells.push(load(n, work)?);
+                works[n] = work;
+            }
+        }
+        Ok(Fleet { suite: suite(raw), cells, changes: replaced, schedule, seed })
+    }
+}
+
+/// When success is measured, and on how many episodes.
+pub(super) fn schedule(raw: &raw::Raw) -> Schedule {
+    let evaluation = &raw.evaluation;
+    Schedule {
+        calibrate_every: evaluation.calibrate_every,
+        calibration_episodes: evaluation.calibration_episodes,
+        measure_every: evaluation.measure_every,
+        report_episodes: evaluation.report_episodes,
+        final_episodes: evaluation.final_episodes,
+        episode_steps: raw.tasks.episode_steps,
+        loss_every: evaluation.loss_every,
+        loss_samples: evaluation.loss_samples,
     }
 }
 
@@ -221,7 +288,7 @@ pub fn narrow_demonstrations(
     let noise = scenario.raw.tasks.demonstration_noise as f32;
     let mut all = Dataset::new(suite.observation(), suite.action());
     for n in 0..roster.tasks().len() {
-        let cell = roster.cell(n, 0.0)?;
+        let cell = roster.cell(n, Work::default())?;
         let made = demonstrate(&*cell, demonstrations, noise, seed.named("episodes").at(n as u64));
         all.append(&dataset(suite, &made));
     }

@@ -1,12 +1,11 @@
 //! The twin of a scenario's cell on its own, without world, robots or demonstrations: to show it
 //! a run that is over.
 
-use super::assemble::{cost_model, hardware_range, known, rates, untrained};
+use super::assemble::{cost_model, hardware_range, known, nominal, rates};
 use super::planner::tilp;
 use super::robots::deal_tasks;
 use super::{Method, Scenario, ScenarioError};
 use crate::cost::Hardware;
-use crate::datasheet::draw_nominal;
 use crate::rng::Seed;
 use crate::split::rule::Rule;
 use crate::station::TrainingSchedule;
@@ -29,7 +28,7 @@ pub struct TwinParts {
 /// another way it could forecast nothing.
 pub fn assemble_twin(
     scenario: &Scenario,
-    method: Method,
+    method: &Method,
     seed: u64,
 ) -> Result<TwinParts, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seed));
@@ -37,14 +36,14 @@ pub fn assemble_twin(
     if !matches!(rule, Rule::Parallel | Rule::Sequential) {
         return Err(ScenarioError::Range {
             field: "method".into(),
-            value: method.name.into(),
+            value: method.name().into(),
             expected: "one whose terminals train side by side on activations".into(),
             place: scenario.place.clone(),
         });
     }
-    let cost = cost_model(raw, &untrained(scenario)?);
+    let cost = cost_model(scenario)?;
     let range = hardware_range(raw);
-    let hardware = draw_nominal(raw.cell.n_terminals, &range, seed.named("hardware"));
+    let hardware = nominal(raw, raw.cell.n_terminals, seed);
     let tasks = deal_tasks(raw, seed.named("fleet"));
     let aggregate_every = method.aggregate_every.unwrap_or(raw.learning.aggregate_every);
     let schedule = TrainingSchedule { rule, aggregate_every, rates: rates(raw, method) };

@@ -444,9 +444,9 @@ fn splitfed_v2_is_another_model_than_v1_on_the_same_schedule() {
 
 #[test]
 fn measuring_more_often_changes_nothing() {
-    for method in methods().iter().filter(|method| !["tilp", "oracle"].contains(&method.name)) {
+    for method in methods().iter().filter(|method| !["tilp", "oracle"].contains(&method.name())) {
         let trained = |measure: &str| {
-            let mut parts = worlds::parts(method.name, &[EASY[0], EASY[1], measure]);
+            let mut parts = worlds::parts(method.name(), &[EASY[0], EASY[1], measure]);
             let rounds = until(&mut parts, 3);
             let plans: Vec<ProjectedDecision> =
                 rounds.into_iter().map(|round| round.order.plan).collect();
@@ -454,6 +454,6 @@ fn measuring_more_often_changes_nothing() {
         };
         let (often, never) =
             (trained("evaluation.measure_every=1"), trained("evaluation.measure_every=1000"));
-        assert!(often == never, "{}", method.name);
+        assert!(often == never, "{}", method.name());
     }
 }

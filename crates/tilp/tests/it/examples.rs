@@ -11,4 +11,7 @@ fn a_method_of_ones_own_schedules_and_trains() {
     assert_eq!(scheduled[1], [3, 4, 5]);
     assert!(rounds.iter().all(|(_, loss)| loss.is_some_and(f64::is_finite)));
     own_method::main().unwrap();
+    let mut registry = tilp::scenario::Registry::builtin();
+    registry.add(own_method::turns(2)).unwrap();
+    assert_eq!(registry.method("turns-2").unwrap().about(), "everybody in turn");
 }

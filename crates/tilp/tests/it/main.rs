@@ -4,12 +4,14 @@
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
+//! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
 //! - `budgets`: budgets of a whole run.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `examples`: the examples run and do what they say.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
+//! - `profile`: learning by a law, with sizes from tables.
 //! - `replay`: a run shown again to a twin.
 //! - `rounds`: rounds of a simulated cell with their records, for the other tests.
 //! - `runs`: whole runs: golden values, threads, kill and resume.
@@ -19,9 +21,11 @@ mod budgets;
 mod examples;
 #[cfg(feature = "mujoco")]
 mod libero;
+mod members;
 mod methods;
 mod oracle;
 mod plans;
+mod profile;
 mod replay;
 mod rounds;
 mod runs;

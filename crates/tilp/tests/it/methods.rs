@@ -10,8 +10,9 @@ use tilp::round::{
     TerminalId, TerminalReport, TerminalView, Truth,
 };
 use tilp::scenario::{Scenario, untrained};
-use tilp::split::compress::Compressor;
+use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::model::SplitModel;
+use tilp::split::optimiser::Optimiser;
 use tilp::tasks::tabletop::{ACTION, Family};
 use tilp::units::{Bytes, Gain, Hertz, Seconds, Watts};
 use tilp::wireless::RateModel;
@@ -31,7 +32,7 @@ pub fn limits() -> Limits {
 pub fn profile() -> Profile {
     let scenario = Scenario::load("tiny", &[]).expect("a built-in scenario is sound");
     let policy = untrained(&scenario).expect("a built-in scenario has a policy");
-    let cut = |layer: usize| policy.profile(layer, 64, false);
+    let cut = |layer: usize| policy.profile(layer, 64, Optimiser::Sgd { momentum: 0.0 });
     Profile { batch: 64, action: ACTION, cuts: (1..=policy.n_layers()).map(cut).collect() }
 }
 
@@ -53,6 +54,7 @@ pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> (Problem
             compressor: Compressor::Quantize,
             payload: Payload::Encoded,
             sync: Sync::Billed,
+            exchange: Exchange::Single,
         },
         rate_model: if averaged { RateModel::Averaged } else { RateModel::Held },
         downlink: Downlink::Shared,
@@ -169,7 +171,7 @@ fn assert_promises(case: &Case, decision: &Decision) {
     assert!(scheduled.len() <= knobs.n_scheduled);
     let reachable = problem.reachable(seen, knobs.skip_far_share);
     assert!(scheduled.iter().all(|n| reachable.contains(n)));
-    let band = problem.band(seen, &scheduled);
+    let band = problem.band(seen, &scheduled, seen.aggregates);
     assert!(decision.bandwidth().0 <= band.0 * (1.0 + 1e-9));
     if decision.fallback {
         assert_eq!(scheduled.len(), 1);

@@ -56,9 +56,11 @@ struct Told {
     rounds: u64,
 }
 
-const TOLD: Method = Method::own("random", "random that is told the truth", |inputs| {
-    Box::new(Told { random: Random::new(inputs.problem, inputs.knobs, inputs.seed), rounds: 0 })
-});
+fn told() -> Method {
+    Method::own("random", "random that is told the truth", |inputs| {
+        Box::new(Told { random: Random::new(inputs.problem, inputs.knobs, inputs.seed), rounds: 0 })
+    })
+}
 
 impl Persist for Told {
     fn save(&self, snapshot: &mut Snapshot) {
@@ -122,21 +124,21 @@ fn the_books_hold_the_loss_of_what_is_deployed_before_and_after_every_seventh_ro
 #[test]
 fn every_method_runs_the_same_whether_or_not_the_experimenter_is_asked_for_the_truth() {
     let told = ["clairvoyant", "oracle"];
-    for method in methods().iter().filter(|method| !told.contains(&method.name)) {
+    for method in methods().iter().filter(|method| !told.contains(&method.name())) {
         let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } =
-            worlds::parts(method.name, &overrides(&[]));
-        assert!(station.oracle_access().is_none(), "{} is told the truth", method.name);
+            worlds::parts(method.name(), &overrides(&[]));
+        assert!(station.oracle_access().is_none(), "{} is told the truth", method.name());
         let mut nosy = Nosy { laboratory: &mut laboratory, asked: 0 };
         let mut keep = Keep::default();
         let stop = run(&mut cell, &mut station, &mut evaluator, &mut nosy, ROUNDS, &mut keep);
         assert_eq!((stop, nosy.asked), (Ok(Stop::Finished), ROUNDS));
-        assert!(keep.rounds == go(method.name, &[]), "{}", method.name);
+        assert!(keep.rounds == go(method.name(), &[]), "{}", method.name());
     }
 }
 
 #[test]
 fn who_has_access_is_told_the_truth_before_every_decision_and_nothing_else_changes() {
-    let mut parts = worlds::parts_of(TOLD, &overrides(&[]));
+    let mut parts = worlds::parts_of(told(), &overrides(&[]));
     let rounds = until(&mut parts, ROUNDS);
     let mut snapshot = Snapshot::default();
     parts.station.save(&mut snapshot);

@@ -197,7 +197,7 @@ fn no_bytes_make_reading_panic() {
 
 #[test]
 fn the_example_of_the_documentation_is_planned() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plan.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/observation.md");
     let text = fs::read_to_string(path).unwrap();
     let example = text.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
     let report = spec(&["cell.n_terminals=2"]).plan(example.as_bytes(), None).unwrap();

@@ -109,12 +109,12 @@ fn a_replay_shows_exactly_what_the_base_station_saw_decided_and_measured() {
 #[test]
 fn a_method_that_trains_in_a_way_unknown_to_the_twin_is_refused_by_name() {
     for name in ["fedavg", "splitnn", "adaptsfl+guard", "ga-sfl", "hsfl"] {
-        let found = assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0);
+        let found = assemble_twin(&worlds::tiny(&[]), &method(name).unwrap(), 0);
         let said = found.expect_err(name).to_string();
         assert!(said.contains(&format!("method = {name}, expected one whose")), "{said}");
     }
     for name in ["splitfed+guard", "asfl+q0.75", "fedsl", "tilp"] {
-        assert!(assemble_twin(&worlds::tiny(&[]), method(name).unwrap(), 0).is_ok(), "{name}");
+        assert!(assemble_twin(&worlds::tiny(&[]), &method(name).unwrap(), 0).is_ok(), "{name}");
     }
 }
 
@@ -137,8 +137,8 @@ fn a_replay_over_a_recorded_channel_is_exact_too() {
 #[test]
 fn a_twin_that_is_shown_the_run_again_is_the_twin_that_lived_through_it() {
     let (keep, replay) = recorded("twin", "tilp", &["methods.tilp.samples=32"]);
-    let parts =
-        assemble_twin(&replay.scenario, method("tilp").unwrap(), replay.seed).expect("it is sound");
+    let parts = assemble_twin(&replay.scenario, &method("tilp").unwrap(), replay.seed)
+        .expect("it is sound");
     let mut lived = Twin::new(parts.nominal, parts.options);
     lived.restore(&keep.method).unwrap();
     let again = forecasts(&replay).twin;

@@ -84,8 +84,8 @@ fn every_method_decides_and_costs_what_it_did_before() {
     // and the oracle, which is TiLP told more, repeat themselves on one machine is tested below and
     // with the program.
     let searches = ["tilp", "oracle"];
-    let repeatable = methods().iter().filter(|method| !searches.contains(&method.name));
-    let found: String = repeatable.map(|method| golden(method.name)).collect();
+    let repeatable = methods().iter().filter(|method| !searches.contains(&method.name()));
+    let found: String = repeatable.map(|method| golden(method.name())).collect();
     assert_golden("runs.txt", &found);
 }
 
@@ -113,20 +113,20 @@ fn the_loop_stops_when_asked_after_the_round_in_progress() {
 #[test]
 fn every_method_goes_on_from_a_snapshot_as_if_nothing_had_happened() {
     for method in methods() {
-        let whole = whole(method.name);
+        let whole = whole(method.name());
         for stop in [1, 6] {
-            let mut first = worlds::parts(method.name, &PINNED);
+            let mut first = worlds::parts(method.name(), &PINNED);
             let mut keep = Keep { stop_after: Some(stop), ..Keep::default() };
             go_on(&mut first, ROUNDS, &mut keep);
             let mut snapshot = Snapshot::default();
             first.cell.save(&mut snapshot);
             first.station.save(&mut snapshot);
-            let mut second = worlds::parts(method.name, &PINNED);
+            let mut second = worlds::parts(method.name(), &PINNED);
             second.cell.restore(&snapshot).unwrap();
             second.station.restore(&snapshot).unwrap();
             keep.stop_after = None;
             go_on(&mut second, ROUNDS, &mut keep);
-            assert!(keep.rounds == whole, "{} after round {stop}", method.name);
+            assert!(keep.rounds == whole, "{} after round {stop}", method.name());
         }
     }
 }

@@ -53,7 +53,7 @@ fn every_built_in_scenario_loads_and_comes_back_from_its_toml_with_the_same_hash
     let folder = Folder::new("builtin");
     for (name, _) in BUILTIN {
         let scenario = load(name, &[]).unwrap();
-        assert_eq!(scenario.name(), name);
+        assert_eq!(scenario.name(), *name);
         let back = load(&folder.put("back.toml", &scenario.to_toml()), &[]).unwrap();
         assert_eq!(back.hash(), scenario.hash(), "{name}");
         assert_eq!(back.to_toml(), scenario.to_toml());
@@ -249,7 +249,7 @@ fn the_engine_mujoco_is_written_down_and_changes_the_hash() {
 #[test]
 fn a_method_is_found_by_its_name_only() {
     for known in methods() {
-        assert_eq!(method(known.name).unwrap().name, known.name);
+        assert_eq!(method(known.name()).unwrap().name(), known.name());
     }
     let said = method("Random").unwrap_err().to_string();
     assert!(said.contains("method = Random, expected one of tilp, fedavg"), "{said}");

@@ -434,10 +434,10 @@ fn every_method_meets_the_same_weather_and_the_same_cell() {
         }
         rounds
     };
-    let first = weather(methods()[0].name);
+    let first = weather(methods()[0].name());
     assert!(first[0] != first[1], "the weather changes from round to round");
     for method in &methods()[1..] {
-        assert_eq!(weather(method.name), first, "{}", method.name);
+        assert_eq!(weather(method.name()), first, "{}", method.name());
     }
 }
 

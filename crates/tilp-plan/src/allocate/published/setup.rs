@@ -77,7 +77,7 @@ impl Setup {
                 cost.accounting.whole(&cost.profile, samples, q)
             }
             Rule::Relay => cost.accounting.training(&cost.profile, samples, cut, q, 0, cut),
-            _ => cost.training_job(&view.report, cut, q, aggregates),
+            _ => problem.job_in(seen, n, cut, q, aggregates),
         }
     }
 
@@ -167,10 +167,7 @@ impl Setup {
 
     /// The band that is left if exactly these are scheduled in a round that aggregates or not.
     pub fn band(&self, seen: &Observation, scheduled: &[usize], aggregates: bool) -> Hertz {
-        let n_terminals = seen.terminals.len();
-        let owes = |n: &usize| seen.terminals[*n].report.owed_layers > 0 && !scheduled.contains(n);
-        let holders = if aggregates { (0..n_terminals).filter(owes).count() } else { 0 };
-        self.problem.cost.free_band(n_terminals, holders)
+        self.problem.band(seen, scheduled, aggregates)
     }
 
     /// Whether no bandwidth lets anything through to a terminal.

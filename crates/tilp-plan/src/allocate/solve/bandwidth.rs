@@ -425,7 +425,8 @@ mod tests {
         }
         // At the same rate both ways it is one link with all bits.
         let channel = held(5e6);
-        let split = Need { bits: 6e5, fixed_s: 0.1, channel, down: Some(Down { bits: 4e5, channel }) };
+        let split =
+            Need { bits: 6e5, fixed_s: 0.1, channel, down: Some(Down { bits: 4e5, channel }) };
         let whole = Need { bits: 1e6, down: None, ..split };
         let [split, whole] = [split, whole].map(|need| need.by(1.0, Hertz(1e9)).unwrap().0);
         assert!((split / whole - 1.0).abs() < 1e-9);

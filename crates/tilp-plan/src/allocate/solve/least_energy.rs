@@ -401,7 +401,8 @@ mod tests {
         }
         for price in [1e-12, 1e-7, 1e-5, 0.1, 1.0, 10.0, 1e6] {
             let x = exponent(price);
-            let back = if x < 1e-3 { x * x / 2.0 + x.powi(3) / 3.0 } else { (x - 1.0) * x.exp() + 1.0 };
+            let back =
+                if x < 1e-3 { x * x / 2.0 + x.powi(3) / 3.0 } else { (x - 1.0) * x.exp() + 1.0 };
             assert!((back / price - 1.0).abs() < 1e-3, "{price} {x}");
         }
     }
@@ -498,8 +499,16 @@ mod tests {
             let checked = joules(&problem, &cuts, &split);
             assert!((total_joules(&found).0 / checked - 1.0).abs() < 1e-6, "seed {seed}");
             let brute = brute_force(&problem);
-            assert!(total_joules(&found).0 <= brute * (1.0 + 1e-6), "seed {seed}: {} {brute}", total_joules(&found).0);
-            assert!(total_joules(&found).0 >= brute * (1.0 - 1e-4), "seed {seed}: {} {brute}", total_joules(&found).0);
+            assert!(
+                total_joules(&found).0 <= brute * (1.0 + 1e-6),
+                "seed {seed}: {} {brute}",
+                total_joules(&found).0
+            );
+            assert!(
+                total_joules(&found).0 >= brute * (1.0 - 1e-4),
+                "seed {seed}: {} {brute}",
+                total_joules(&found).0
+            );
             solved += 1;
         }
         assert!(solved >= 20, "{solved}");

@@ -1,6 +1,8 @@
 //! The constants of the convergence bound, from what a base station observes.
 
-use crate::round::Outcome;
+use std::collections::BTreeMap;
+
+use crate::round::{Outcome, TerminalId};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 /// Running estimates of gradient size, smoothness and distance to go.
@@ -21,7 +23,7 @@ pub struct Estimate {
     /// theta: the first loss seen.
     to_go: Option<f64>,
     /// Norm of each terminal when it last trained, with the parameters it had then.
-    norms: Vec<Option<(f64, f64)>>,
+    norms: BTreeMap<TerminalId, (f64, f64)>,
 }
 
 impl Estimate {
@@ -35,7 +37,7 @@ impl Estimate {
             density: None,
             smoothness: None,
             to_go: None,
-            norms: Vec::new(),
+            norms: BTreeMap::new(),
         }
     }
 
@@ -51,7 +53,6 @@ impl Estimate {
     /// Takes in a round; `parameters` tells how many each terminal trained.
     pub fn learn(&mut self, outcome: &Outcome, parameters: impl Fn(usize) -> f64) {
         self.to_go = self.to_go.or(outcome.loss.filter(|loss| *loss > 0.0));
-        self.norms.resize(outcome.terminals.len(), None);
         for (n, one) in outcome.terminals.iter().enumerate() {
             let Some(norm) = one.gradient_norm.filter(|norm| norm.is_finite() && *norm > 0.0)
             else {
@@ -60,12 +61,12 @@ impl Estimate {
             let parameters = parameters(n);
             follow(&mut self.density, norm * norm / parameters, self.pace);
             // Norms of different sets of layers say nothing about each other.
-            let before = self.norms[n].filter(|(_, then)| *then == parameters);
-            if let Some((before, _)) = before.filter(|_| self.rate > 0.0) {
+            let before = self.norms.get(&one.id).filter(|(_, then)| *then == parameters);
+            if let Some(&(before, _)) = before.filter(|_| self.rate > 0.0) {
                 let change = (norm - before).abs() / (self.rate * before);
                 follow(&mut self.smoothness, change, self.pace);
             }
-            self.norms[n] = Some((norm, parameters));
+            self.norms.insert(one.id, (norm, parameters));
         }
     }
 }
@@ -79,11 +80,10 @@ impl Persist for Estimate {
         let number = |value: Option<f64>| value.unwrap_or(f64::NAN);
         let means = [self.density, self.smoothness, self.to_go].map(number);
         snapshot.put_f64("tiers/means", means.to_vec());
-        let pair = |one: &Option<(f64, f64)>| {
-            let (norm, parameters) = one.unwrap_or((f64::NAN, f64::NAN));
-            [norm, parameters]
-        };
-        snapshot.put_f64("tiers/norms", self.norms.iter().flat_map(pair).collect());
+        let ids = self.norms.keys().map(|id| u64::from(id.0)).collect();
+        snapshot.put_u64("tiers/terminals", ids);
+        let pairs = self.norms.values().flat_map(|&(norm, parameters)| [norm, parameters]);
+        snapshot.put_f64("tiers/norms", pairs.collect());
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
@@ -92,9 +92,13 @@ impl Persist for Estimate {
         self.density = number(means[0]);
         self.smoothness = number(means[1]);
         self.to_go = number(means[2]);
-        let norms = snapshot.f64("tiers/norms", snapshot.len_of("tiers/norms"))?;
-        let pairs = norms.as_chunks::<2>().0.iter();
-        self.norms = pairs.map(|&[a, b]| number(a).zip(number(b))).collect();
+        let n = snapshot.len_of("tiers/terminals");
+        let ids = snapshot.u64_up_to("tiers/terminals", n, u32::MAX.into())?;
+        let pairs = snapshot.finite_f64("tiers/norms", 2 * n)?.as_chunks::<2>().0;
+        let norm = |(&id, &[norm, parameters]): (&u64, &[f64; 2])| {
+            (TerminalId(id as u32), (norm, parameters))
+        };
+        self.norms = ids.iter().zip(pairs).map(norm).collect();
         Ok(())
     }
 }

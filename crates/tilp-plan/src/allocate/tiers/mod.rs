@@ -5,6 +5,8 @@ mod desk;
 mod estimate;
 mod solver;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +14,9 @@ use estimate::Estimate;
 use solver::{Instance, solve};
 
 use super::published::{Planner, Setup};
-use crate::round::{Decision, Observation, Outcome, ProjectedDecision, Tiers, TrainingPlan};
+use crate::round::{
+    Decision, Observation, Outcome, ProjectedDecision, TerminalId, Tiers, TrainingPlan,
+};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::Bits;
 
@@ -38,7 +42,8 @@ pub struct Hierarchy {
 /// Cuts and intervals, kept until all tiers have been averaged.
 #[derive(Clone, Debug, PartialEq)]
 struct Course {
-    cuts: Vec<usize>,
+    /// A terminal that joins later has its shallowest cut until the next course.
+    cuts: BTreeMap<TerminalId, usize>,
     own: usize,
     edge: usize,
     every_own: u64,
@@ -133,12 +138,31 @@ impl TierPlanner {
 
     fn draft(&self, seen: &Observation, among: &[usize]) -> Course {
         let found = solve(&self.instance(seen, among));
-        let mut cuts: Vec<usize> =
-            (0..seen.terminals.len()).map(|n| self.setup.fitting_cuts(seen, n)[0]).collect();
-        among.iter().zip(&found.cuts).for_each(|(&n, &cut)| cuts[n] = cut);
-        let own = cuts.iter().copied().max().unwrap_or(1);
+        let id = |n: usize| seen.terminals[n].report.id;
+        let shallowest = |n: usize| (id(n), self.setup.fitting_cuts(seen, n)[0]);
+        let mut cuts: BTreeMap<TerminalId, usize> =
+            (0..seen.terminals.len()).map(shallowest).collect();
+        cuts.extend(among.iter().zip(&found.cuts).map(|(&n, &cut)| (id(n), cut)));
+        let own = cuts.values().copied().max().unwrap_or(1);
         let [every_own, every_edge] = found.every;
         Course { cuts, own, edge: found.edge.max(own), every_own, every_edge }
+    }
+}
+
+/// Name of the course in a snapshot.
+const COURSE: &str = "tiers/course";
+
+impl TierPlanner {
+    /// Cuts out of pairs of id and cut.
+    fn checked_cuts(&self, pairs: &[u64]) -> Result<BTreeMap<TerminalId, usize>, SnapshotError> {
+        let cuts = &self.setup.problem.cost.limits.cuts;
+        let one = |&[id, cut]: &[u64; 2]| match (u32::try_from(id), cuts.contains(&(cut as usize)))
+        {
+            (Ok(id), true) => Ok((TerminalId(id), cut as usize)),
+            (Err(_), _) => Err(SnapshotError::value(COURSE, id, "an id of a terminal")),
+            (_, false) => Err(SnapshotError::value(COURSE, cut, format!("one of {cuts:?}"))),
+        };
+        pairs.as_chunks::<2>().0.iter().map(one).collect()
     }
 }
 
@@ -148,22 +172,23 @@ impl Persist for TierPlanner {
         let mut course = vec![self.age];
         if let Some(Course { cuts, own, edge, every_own, every_edge }) = &self.course {
             course.extend([*own as u64, *edge as u64, *every_own, *every_edge]);
-            course.extend(cuts.iter().map(|&cut| cut as u64));
+            course.extend(cuts.iter().flat_map(|(id, &cut)| [id.0.into(), cut as u64]));
         }
-        snapshot.put_u64("tiers/course", course);
+        snapshot.put_u64(COURSE, course);
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.estimate.restore(snapshot)?;
-        let numbers = snapshot.u64("tiers/course", snapshot.len_of("tiers/course"))?;
+        let numbers = snapshot.u64(COURSE, snapshot.len_of(COURSE))?;
         self.age = numbers.first().copied().unwrap_or(0);
-        self.course = (numbers.len() > 5).then(|| Course {
-            own: numbers[1] as usize,
-            edge: numbers[2] as usize,
-            every_own: numbers[3],
-            every_edge: numbers[4],
-            cuts: numbers[5..].iter().map(|&cut| cut as usize).collect(),
-        });
+        self.course = match *numbers {
+            [_, own, edge, every_own, every_edge, ref cuts @ ..] => {
+                let cuts = self.checked_cuts(cuts)?;
+                let (own, edge) = (own as usize, edge as usize);
+                Some(Course { cuts, own, edge, every_own, every_edge })
+            }
+            _ => None,
+        };
         Ok(())
     }
 }
@@ -181,7 +206,11 @@ impl Planner for TierPlanner {
         let course = self.drafted.as_ref().or(self.course.as_ref());
         let course = course.expect("a course is drafted where there is none");
         let share = self.setup.problem.cost.limits.bandwidth / serve.len() as f64;
-        let chosen = serve.iter().map(|&n| (n, share, course.cuts[n]));
+        let cut = |n: usize| {
+            let known = course.cuts.get(&seen.terminals[n].report.id);
+            known.copied().unwrap_or_else(|| self.setup.fitting_cuts(seen, n)[0])
+        };
+        let chosen = serve.iter().map(|&n| (n, share, cut(n)));
         let mut decision = self.setup.decision(seen, chosen);
         decision.fallback = serve.len() < among.len()
             || among.iter().all(|&n| self.setup.dead(seen, n))

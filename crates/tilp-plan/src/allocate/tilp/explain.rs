@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::plan::{Planned, Sights, is_rejected};
 use super::{Tilp, guide};
-use crate::cost::Grant;
+use crate::cost::{FrontCopies, Grant};
 use crate::lanes::LANES;
 use crate::round::{Decision, Observation};
 use crate::search::cem::Ranked;
@@ -115,6 +115,7 @@ impl Tilp {
     /// Plans a round and says why. The decision is that of [`crate::round::Allocator::decide`];
     /// unlike there, actor and critic will not learn from the round.
     pub fn explain(&mut self, seen: &Observation) -> Plan {
+        self.attend(seen);
         let sights = self.sights(seen, self.options.horizon);
         let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
         let planned = self.plan(seen, &sights, &now);
@@ -193,7 +194,11 @@ impl<'a> Inquiry<'a> {
         let others = others.iter().filter(|other| !is_rejected(other.score));
         Plan {
             predicted: self.predicted,
-            decreases: self.tilp.twin.decreases(self.seen, &self.decision.terminals),
+            decreases: self.tilp.twin.decreases_from(
+                self.sights.state.clone(),
+                self.seen,
+                &self.decision.terminals,
+            ),
             success_before: self.sights.state.success,
             planned_return: (planned.choices.is_some() && !is_rejected(self.total))
                 .then_some(f64::from(self.total)),
@@ -263,14 +268,13 @@ impl<'a> Inquiry<'a> {
         let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
         let fits = |cut: &&usize| profile.memory(**cut) <= view.report.memory;
         let aggregates = twin.aggregates(self.seen.round);
-        let owes = |other: usize| other != n && self.seen.terminals[other].report.owed_layers > 0;
-        let n_terminals = self.seen.terminals.len();
-        let holders = if aggregates { (0..n_terminals).filter(|&n| owes(n)).count() } else { 0 };
-        let bandwidth = nominal.cost.free_band(n_terminals, holders);
+        let copies = self.seen.terminals.iter().map(|view| FrontCopies::from(&view.report));
+        let bandwidth = nominal.cost.free_band(copies, aggregates, |other| other == n);
         let grant = Grant { bandwidth, power: limits.power };
         let link = nominal.cost.link(view.report.gain, view.report.fading_power);
         let delay = |cut: &usize| {
-            let job = nominal.cost.training_job(&view.report, *cut, limits.compression, aggregates);
+            let (copies, q) = ((&view.report).into(), limits.compression);
+            let job = nominal.cost.training_job(copies, view.report.n_samples, *cut, q, aggregates);
             twin.network.safe_delay(n, &Exchange { job, link, grant }, twin.sure_z(1))
         };
         match limits.cuts.iter().filter(fits).map(delay).reduce(Seconds::min) {

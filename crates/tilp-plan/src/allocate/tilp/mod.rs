@@ -9,10 +9,12 @@ mod decode;
 mod explain;
 mod guide;
 mod inspect;
+mod membership;
 mod options;
 mod persist;
 mod plan;
 mod scene;
+mod settings;
 
 use std::sync::Mutex;
 
@@ -20,6 +22,7 @@ pub use explain::{Plan, Reason, RunnerUp, TerminalPlan};
 pub use options::{
     DecoderOptions, Parts, StartOptions, SuggestionOptions, TilpOptions, WorthOptions,
 };
+pub use settings::{TilpSettings, TwinSettings};
 
 use decode::Decoder;
 use plan::{Sights, Work};
@@ -51,10 +54,19 @@ pub struct Tilp {
     options: TilpOptions,
     seed: Seed,
     clock: Option<Clock>,
-    /// State and action of the round that is being executed.
-    chosen: Option<(Scene, Vec<f32>)>,
+    /// What was decided in the round that is being executed.
+    chosen: Option<Chosen>,
     pending: Option<Pending>,
     works: Vec<Mutex<Work>>,
+}
+
+/// A decision that waits for its outcome.
+struct Chosen {
+    round: u64,
+    /// The twin's state before the round.
+    before: TwinState,
+    scene: Scene,
+    actions: Vec<f32>,
 }
 
 /// A transition that waits for the state that follows.
@@ -83,9 +95,7 @@ impl Tilp {
             Agent::new(space, settings, n_terminals, capacities, seed.named("actor-critic"));
         let repair = options.parts.repair.then_some(options.decoder);
         let decoder = Decoder::new(nominal.cost.limits.clone(), repair);
-        let works = (0..options.cem.samples.div_ceil(LANES) + 2)
-            .map(|_| Mutex::new(Work::new(n_terminals, options.horizon)))
-            .collect();
+        let works = membership::works(n_terminals, options.horizon, options.cem.samples);
         Self {
             twin: Twin::new(nominal, options.twin),
             decoder,
@@ -126,13 +136,13 @@ impl Tilp {
         seen: &Observation,
         plan: &ProjectedDecision,
         outcome: &Outcome,
-        before: &TwinState,
+        [before, after]: [&TwinState; 2],
     ) -> f64 {
         let nominal = self.twin.nominal();
         let scheduled = || plan.decision().scheduled();
         let delay = |n: usize| outcome.terminals[n].delay.min(nominal.give_up);
         // A meter may err beyond the deadline; who was late is known. How late, only the twin can say.
-        let exchanges = self.twin.exchanges(seen, plan);
+        let exchanges = self.twin.exchanges(before, plan);
         let likely = |n: usize| match &exchanges[n] {
             Some(exchange) => self.twin.network.predict(n, exchange).delay().min(nominal.give_up),
             None => Seconds(0.0),
@@ -148,7 +158,6 @@ impl Tilp {
         });
         let asked = plan.decision().bandwidth();
         let violation = Violation::of(&nominal.cost.limits, delays, memories, asked).relative;
-        let after = self.twin.state(seen);
         let deeds = Deeds {
             gain: self.twin.gain(after.success - before.success, before.loss() - after.loss()),
             latency: scheduled().map(delay).fold(Seconds(0.0), Seconds::max),
@@ -160,16 +169,16 @@ impl Tilp {
     }
 
     /// A rollout of the actor inside the twin, for the imagined replay.
-    fn imagine(&mut self, seen: &Observation) {
+    fn imagine(&mut self, state: TwinState) {
         if self.options.imagined == 0 {
             return;
         }
-        let Sights { field, sight, .. } = self.sights(seen, self.options.imagined);
+        let seed = self.seed.named("imagination").at(state.round);
+        let Sights { field, sight, .. } = self.sights_from(state, self.options.imagined);
         let mut futures = field.start().clone();
         let n = field.n_terminals();
         let (mut cells, mut moves) = (vec![Cell::ZERO; n], vec![Moves::ZERO; n]);
         let width = self.agent.sac.space().n_action();
-        let seed = self.seed.named("imagination").at(seen.round);
         let mut scene = sight.scene(&field, &futures, 0);
         for step in 0..self.options.imagined {
             let mut actions = self.agent.sac.act(&scene, Some(seed.at(step as u64)));
@@ -190,6 +199,7 @@ impl Tilp {
 
 impl Allocator for Tilp {
     fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
+        self.attend(seen);
         let sights = self.sights(seen, self.options.horizon);
         let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
         if let Some(Pending { scene, actions, reward }) = self.pending.take() {
@@ -205,18 +215,25 @@ impl Allocator for Tilp {
                 rows.flat_map(|one| action_row(one, limits)).collect()
             }
         };
-        self.chosen = Some((now, actions));
+        let (round, before) = (seen.round, sights.state);
+        self.chosen = Some(Chosen { round, before, scene: now, actions });
         Ok(planned.decision)
     }
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
-        let before = self.twin.state(seen);
-        self.twin.calibrate(seen, plan, outcome);
-        let reward = self.realised_reward(seen, plan, outcome, &before);
+        self.attend(seen);
+        // A method may be shown a round that it has not decided.
+        let chosen = self.chosen.take().filter(|chosen| chosen.round == seen.round);
+        let (before, action) = match chosen {
+            Some(Chosen { before, scene, actions, .. }) => (before, Some((scene, actions))),
+            None => (self.twin.state(seen), None),
+        };
+        self.twin.calibrate_from(&before, seen, plan, outcome);
+        let after = self.twin.state(seen);
+        let reward = self.realised_reward(seen, plan, outcome, [&before, &after]);
         let reward = (reward / self.options.reward_unit) as f32;
-        self.pending =
-            self.chosen.take().map(|(scene, actions)| Pending { scene, actions, reward });
-        self.imagine(seen);
+        self.pending = action.map(|(scene, actions)| Pending { scene, actions, reward });
+        self.imagine(after);
         (0..self.options.updates).for_each(|_| {
             self.agent.learn();
         });

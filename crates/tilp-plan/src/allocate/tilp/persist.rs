@@ -2,8 +2,6 @@
 
 use super::{Pending, Tilp};
 use crate::rl::replay::Scene;
-use crate::search::cem::Planner;
-use crate::search::sample::Choice;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 impl Persist for Tilp {
@@ -37,23 +35,12 @@ impl Persist for Tilp {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.twin.restore(snapshot)?;
+        self.resize(self.twin.members().len());
         self.agent.restore(snapshot)?;
         let all = |name: &str| snapshot.f32(name, snapshot.len_of(name)).map(<[f32]>::to_vec);
         let count = snapshot.u64("tilp/n_remembered", 1)?[0] as usize;
         let flat = all("tilp/remembered")?;
-        self.planner = Planner::default();
-        if let Some(length) = flat.len().checked_div(count).filter(|&length| length > 0) {
-            for sequence in flat.chunks(length) {
-                let choices: Vec<Choice> = (sequence.as_chunks::<5>().0.iter())
-                    .map(|&[b, p, q, category, flag]| Choice {
-                        reals: [b, p, q],
-                        category: category as usize,
-                        flag: flag > 0.5,
-                    })
-                    .collect();
-                self.planner.suggest(&choices);
-            }
-        }
+        self.restore_planner(flat.as_chunks::<5>().0, count);
         let reward = all("tilp/pending/reward")?;
         self.pending = match reward.first() {
             Some(&reward) => Some(Pending {

@@ -65,7 +65,11 @@ impl Work {
 impl Tilp {
     /// What a plan of so many steps looks at.
     pub(super) fn sights(&self, seen: &Observation, n_steps: usize) -> Sights {
-        let state = self.twin.state(seen);
+        self.sights_from(self.twin.state(seen), n_steps)
+    }
+
+    /// The same with the twin's state at hand.
+    pub(super) fn sights_from(&self, state: TwinState, n_steps: usize) -> Sights {
         let field = Field::new(&self.twin, &state, n_steps, self.options.parts.repair);
         let sight = Sight::new(&self.twin, &state);
         Sights { state, field, sight }

@@ -121,7 +121,7 @@ fn terminal(
         [(signal - 20.0) / 20.0; LANES],
         [((signal - decibel(field.usual_signal(n) * 1e-6)) / 10.0).clamp(-3.0, 3.0); LANES],
         futures.held[n].map(|layers| layers / sight.n_layers),
-        futures.owed[n].map(|layers| layers / sight.n_layers),
+        futures.pending[n].map(|layers| layers / sight.n_layers),
         [sight.memory[n]; LANES],
         loss,
         failure,

@@ -13,7 +13,8 @@ use super::{N_SHARED, Scale, Twin, TwinState};
 use crate::cost::Downlink;
 use crate::lanes::{LANES, Lanes, Row, TABLE};
 use crate::round::Limits;
-use crate::units::{Gain, Seconds, Watts};
+use crate::split::message::MESSAGE_HEADER_BYTES;
+use crate::units::{Bytes, Gain, Seconds, Watts};
 use crate::wireless::RateModel;
 use step::{air_seconds, fill_job, roll_out, speed};
 
@@ -156,8 +157,8 @@ pub struct Futures {
     pub variance: Vec<Lanes>,
     /// Front layers held in their current version.
     pub held: Vec<Lanes>,
-    /// Front layers owed.
-    pub owed: Vec<Lanes>,
+    /// Front layers trained since the last aggregation.
+    pub pending: Vec<Lanes>,
     /// Success at the end, over all terminals.
     pub success: Lanes,
     /// Terminals that trained in the last round, one or zero.
@@ -177,7 +178,7 @@ impl Field {
         let (nominal, options) = (twin.nominal(), twin.options());
         let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
         let n_layers = profile.cuts.len();
-        let bits = |bytes: crate::units::Bytes| 8.0 * bytes.0 as f32;
+        let bits = |bytes: Bytes| 8.0 * bytes.0 as f32;
         let size = |cut: usize, level: usize| -> Row {
             let q = compression_at(limits, level);
             let job = nominal.cost.accounting.training(profile, profile.batch, cut, q, n_layers, 0);
@@ -186,7 +187,8 @@ impl Field {
         let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| size(cut, level));
         let message =
             |layers: usize| bits(nominal.cost.accounting.delivery(profile, layers).sync_up);
-        let header = (message(1) - bits(profile.parameters(0, 1))).max(0.0);
+        let is_billed = message(n_layers) > 0.0;
+        let header = if is_billed { bits(Bytes(MESSAGE_HEADER_BYTES as u64)) } else { 0.0 };
         let model = |layers: usize| (message(layers) - header).max(0.0);
         let (snr, safe_snr) = signal_to_noise(twin, state, n_steps);
         let Scale { deadline, energy } = *twin.scale();
@@ -293,12 +295,12 @@ impl Field {
     /// How long a terminal would take now, to be sure, with this share of the band, full power, the
     /// first cut and the most compression.
     pub fn delay_of_a_share(&self, n: usize, share: f32) -> f64 {
-        let (held, owed) = (self.start.held[n][0], self.start.owed[n][0]);
+        let (held, pending) = (self.start.held[n][0], self.start.pending[n][0]);
         let (layer, size) = (self.layers[0], COMPRESSION_LEVELS - 1);
         let bits_of = |layers: f32| self.model_bits[layers as usize];
         let fetch = self.message(bits_of(layer) - bits_of(held));
         let delivery =
-            if self.aggregates(0) { self.message(bits_of(layer.max(owed))) } else { 0.0 };
+            if self.aggregates(0) { self.message(bits_of(layer.max(pending))) } else { 0.0 };
         let [up, down, ..] = self.sizes[size];
         let speed = |power: f32| {
             let signal = power * self.safe_snr[n];
@@ -314,19 +316,18 @@ impl Field {
         f64::from(self.terminals[n].cuts.safe_seconds[0] + on_air)
     }
 
-    /// The band that is left for the scheduled: in a round that aggregates, who owes its copy and
-    /// is not scheduled holds one N-th of it.
+    /// The band that pending uploads leave for the scheduled: see [`crate::cost::FrontCopies`].
     pub fn free_band(&self, futures: &Futures, step: usize, moves: &[Moves]) -> Lanes {
-        let mut holders = [0.0; LANES];
+        let mut slices = [0.0; LANES];
         if self.aggregates(step) {
-            for (owed, one) in futures.owed.iter().zip(moves) {
+            for (pending, one) in futures.pending.iter().zip(moves) {
                 for lane in 0..LANES {
-                    let owes = if owed[lane] > 0.0 { 1.0 } else { 0.0 };
-                    holders[lane] += owes * (1.0 - one.scheduled[lane]);
+                    let uploads = if pending[lane] > 0.0 { 1.0 } else { 0.0 };
+                    slices[lane] += uploads * (1.0 - one.scheduled[lane]);
                 }
             }
         }
-        holders.map(|n| self.band * (1.0 - n / self.terminals.len() as f32))
+        slices.map(|n| self.band * (1.0 - n / self.terminals.len() as f32))
     }
 
     /// Imagines one round: predicts its reward and moves the futures on. The jobs of the moves must
@@ -413,12 +414,21 @@ impl Futures {
     /// Goes back to a start, in the memory it has.
     pub fn restart(&mut self, start: &Self) {
         // A derived `clone_from` would ask for new memory.
-        let Self { log_loss, variance, held, owed, success, trained, n_trained, groups, scratch } =
-            start;
+        let Self {
+            log_loss,
+            variance,
+            held,
+            pending,
+            success,
+            trained,
+            n_trained,
+            groups,
+            scratch,
+        } = start;
         self.log_loss.clone_from(log_loss);
         self.variance.clone_from(variance);
         self.held.clone_from(held);
-        self.owed.clone_from(owed);
+        self.pending.clone_from(pending);
         (self.success, self.n_trained) = (*success, *n_trained);
         self.trained.clone_from(trained);
         self.groups.clone_from(groups);
@@ -431,8 +441,8 @@ impl Futures {
         Self {
             log_loss: state.log_loss.iter().map(|&one| lanes(one)).collect(),
             variance: state.variance.iter().map(|&one| lanes(one)).collect(),
-            held: state.held.iter().map(|&one| lanes(one as f64)).collect(),
-            owed: state.owed.iter().map(|&one| lanes(one as f64)).collect(),
+            held: state.copies.iter().map(|one| lanes(one.held as f64)).collect(),
+            pending: state.copies.iter().map(|one| lanes(one.pending as f64)).collect(),
             success: lanes(state.success),
             trained: vec![[0.0; LANES]; n],
             n_trained: [0.0; LANES],

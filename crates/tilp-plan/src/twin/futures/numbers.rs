@@ -48,7 +48,7 @@ impl Field {
             ("log_loss", first(&start.log_loss)),
             ("variance", first(&start.variance)),
             ("held", first(&start.held)),
-            ("owed", first(&start.owed)),
+            ("pending", first(&start.pending)),
             ("success", vec![start.success[0]]),
         ]
     }

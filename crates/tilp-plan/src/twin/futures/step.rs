@@ -78,9 +78,9 @@ pub(super) fn fill_job(
     (one.sending, one.noise) = (up, noise);
     one.layer = layer;
     if aggregates {
-        let owed = model_bits(field, &futures.owed[n]);
+        let pending = model_bits(field, &futures.pending[n]);
         for lane in 0..LANES {
-            let deliver = if model[lane] > owed[lane] { model[lane] } else { owed[lane] };
+            let deliver = if model[lane] > pending[lane] { model[lane] } else { pending[lane] };
             one.sending[lane] += field.message(deliver);
         }
     }
@@ -304,7 +304,7 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: b
     futures.trained[n] = trained;
 }
 
-/// A terminal that owes its copy and is not scheduled sends it over its N-th of the band.
+/// A terminal that is not scheduled sends its pending upload over one N-th of the band.
 #[inline(always)]
 fn deliver<const HELD: bool>(
     field: &Field,
@@ -317,9 +317,9 @@ fn deliver<const HELD: bool>(
     let snr = field.signal(step, n);
     let slice = field.band / field.terminals.len() as f32;
     let rate = speed::<HELD>(slice, field.power * snr);
-    let owed = model_bits(field, &futures.owed[n]);
-    for (lane, owed) in owed.into_iter().enumerate() {
-        let sending = field.message(owed) / rate;
+    let pending = model_bits(field, &futures.pending[n]);
+    for (lane, bits) in pending.into_iter().enumerate() {
+        let sending = field.message(bits) / rate;
         let sending = if sending < field.closes { sending } else { field.closes };
         let joules = field.power * sending * field.terminals[n].radio_factor;
         sums.energy[lane] += (1.0 - one.scheduled[lane]) * joules;
@@ -392,23 +392,23 @@ fn promised(field: &Field, log_losses: &[Lanes]) -> Lanes {
     success
 }
 
-/// Who holds and owes what after the round.
+/// Which copies are held and which uploads are pending after the round.
 #[inline(always)]
 fn copies(futures: &mut Futures, aggregates: bool, moves: &[Moves]) {
     if aggregates {
         // After an aggregation nothing held is current.
         futures.held.fill([0.0; LANES]);
-        futures.owed.fill([0.0; LANES]);
+        futures.pending.fill([0.0; LANES]);
         return;
     }
     for (n, one) in moves.iter().enumerate() {
-        let (mut held, mut owed) = (futures.held[n], futures.owed[n]);
+        let (mut held, mut pending) = (futures.held[n], futures.pending[n]);
         let trained = futures.trained[n];
         for lane in 0..LANES {
             let layer = one.layer[lane] * trained[lane];
             held[lane] = if layer > held[lane] { layer } else { held[lane] };
-            owed[lane] = if layer > owed[lane] { layer } else { owed[lane] };
+            pending[lane] = if layer > pending[lane] { layer } else { pending[lane] };
         }
-        (futures.held[n], futures.owed[n]) = (held, owed);
+        (futures.held[n], futures.pending[n]) = (held, pending);
     }
 }

@@ -12,7 +12,7 @@ use crate::round::{
     Decision, Limits, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision,
     TerminalId, TerminalOutcome, TerminalReport, TerminalView,
 };
-use crate::split::compress::Compressor;
+use crate::split::compress::{Compressor, Exchange};
 use crate::split::model::CutProfile;
 use crate::split::rates::{RateSchedule, Rates};
 use crate::twin::{Nominal, Twin, TwinOptions};
@@ -76,6 +76,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
                 compressor: Compressor::Quantize,
                 payload: Payload::Encoded,
                 sync: Sync::Billed,
+                exchange: Exchange::Single,
             },
             rate_model: RateModel::Held,
             downlink: Downlink::Shared,
@@ -89,6 +90,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
             start: Rates { server: 0.05, terminal: 0.2 },
             final_share: 0.1,
             rounds: 1000,
+            warm_up: 0,
         },
         tasks: (0..n).map(|n| n % 4).collect(),
         n_tasks: 4,
@@ -205,8 +207,7 @@ impl Fake {
                 return None;
             };
             let view = &seen.terminals[n];
-            let mut link =
-                self.nominal.cost.link(view.report.gain, view.report.fading_power);
+            let mut link = self.nominal.cost.link(view.report.gain, view.report.fading_power);
             link.model = RateModel::Held;
             let grant = Grant { bandwidth, power };
             Some((cost::cost(&job, &self.truth[n], &link, grant), power))

@@ -104,8 +104,8 @@ fn compare(mut fake: Fake, options: TwinOptions, drops_late: bool) {
             for n in 0..12 {
                 near(futures.log_loss[n][lane], state.log_loss[n], 1e-5, "log-loss");
                 near(futures.variance[n][lane], state.variance[n], 1e-5, "variance");
-                assert_eq!(futures.held[n][lane] as usize, state.held[n]);
-                assert_eq!(futures.owed[n][lane] as usize, state.owed[n]);
+                assert_eq!(futures.held[n][lane] as usize, state.copies[n].held);
+                assert_eq!(futures.pending[n][lane] as usize, state.copies[n].pending);
             }
         }
     }

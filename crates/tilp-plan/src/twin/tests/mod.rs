@@ -3,6 +3,7 @@
 pub(crate) mod fake;
 mod futures;
 mod laws;
+mod members;
 mod truth;
 
 use super::*;
@@ -54,7 +55,7 @@ fn in_the_mirror_calibration_changes_nothing() {
     for _ in 0..30 {
         let (seen, plan) = (fake.observe(), fake.any_plan(5));
         let costs = fake.true_costs(&plan);
-        for (n, exchange) in twin.exchanges(&seen, &plan).iter().enumerate() {
+        for (n, exchange) in twin.exchanges(&twin.state(&seen), &plan).iter().enumerate() {
             let Some(exchange) = exchange else { continue };
             let truth = costs[n].unwrap().0.delay().0;
             assert!((twin.network.predict(n, exchange).delay().0 / truth - 1.0).abs() < 1e-9);
@@ -102,7 +103,7 @@ fn learn(hidden: Hidden, seed: u64) -> (f64, f64, f64, f64) {
         let (seen, plan) = (fake.observe(), fake.any_plan(10));
         let costs = fake.true_costs(&plan);
         let outcome = fake.execute(&plan);
-        for (t, exchange) in twin.exchanges(&seen, &plan).iter().enumerate() {
+        for (t, exchange) in twin.exchanges(&twin.state(&seen), &plan).iter().enumerate() {
             let Some(exchange) = exchange else { continue };
             let truth = costs[t].unwrap().0.delay().0;
             let error = (twin.network.predict(t, exchange).delay().0 / truth - 1.0).abs();
@@ -150,7 +151,7 @@ fn plan_at_the_edge(fake: &mut Fake, twin: &Twin, n_scheduled: usize) -> Option<
         for _ in 0..40 {
             decision.terminals[n].bandwidth = Hertz(0.5 * (low + high));
             let plan = fake.nominal.cost.limits.project(decision.clone());
-            let exchange = twin.exchanges(&seen, &plan)[n].unwrap();
+            let exchange = twin.exchanges(&twin.state(&seen), &plan)[n].unwrap();
             let delay = twin.network.safe_delay(n, &exchange, z);
             if delay <= Seconds(5.0) { high = 0.5 * (low + high) } else { low = 0.5 * (low + high) }
         }
@@ -199,7 +200,7 @@ fn who_is_cut_off_teaches_no_more_than_that_it_takes_longer() {
     let mut fake = Fake::new(1, MIRROR, 3);
     let twin = fake.twin(TwinOptions::default());
     let (seen, plan) = (fake.observe(), fake.any_plan(1));
-    let exchange = twin.exchanges(&seen, &plan)[0].unwrap();
+    let exchange = twin.exchanges(&twin.state(&seen), &plan)[0].unwrap();
     let likely = twin.network.predict(0, &exchange).delay();
     let told = |unfinished: bool, delay: Seconds| {
         let mut network = twin.network.clone();
@@ -255,7 +256,7 @@ fn being_sure_costs_little_once_a_terminal_is_known() {
     let mut twin = fake.twin(TwinOptions::default());
     run(&mut fake, &mut twin, 120);
     let (seen, plan) = (fake.observe(), fake.any_plan(10));
-    for exchange in twin.exchanges(&seen, &plan).iter().enumerate() {
+    for exchange in twin.exchanges(&twin.state(&seen), &plan).iter().enumerate() {
         let (n, Some(exchange)) = exchange else { continue };
         let safe = twin.network.safe_delay(n, exchange, twin.sure_z(10));
         assert!(safe < twin.network.predict(n, exchange).delay() * 1.08);
@@ -312,7 +313,7 @@ fn the_imagined_state_goes_the_way_of_the_real_one() {
         // The real fade is put in each round; everything else must follow by itself.
         let seen = twin.state(&fake.observe());
         (state.known, state.fresh) = (seen.known.clone(), 0.0);
-        assert_eq!((&state.held, &state.owed), (&seen.held, &seen.owed));
+        assert_eq!(state.copies, seen.copies);
         assert_eq!(state.round, seen.round);
         twin.step(&mut state, &plan.decision().terminals, Sureness::Likely, &mut scratch);
         let outcome = fake.execute(&plan);

@@ -167,12 +167,57 @@ impl Variant {
         self.extra_mass = extra_mass;
         self
     }
+
+    /// The same cell with another goal place, by this angle in radians. The line from object to
+    /// goal turns about its middle; a drawer opens in a turned direction; a button stands at a
+    /// turned place on the table.
+    pub fn with_goal_turned(mut self, angle: f32) -> Variant {
+        match self.family {
+            Family::DrawerOpen | Family::DrawerClose => self.axis += angle,
+            Family::Button => self.centre = turned(self.centre, angle),
+            _ => self.goal_offset = turned(self.goal_offset, angle),
+        }
+        self
+    }
+}
+
+fn turned([x, y]: [f32; 2], angle: f32) -> [f32; 2] {
+    let (sin, cos) = angle.sin_cos();
+    [cos * x - sin * y, sin * x + cos * y]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rng::Seed;
+
+    fn drawn(family: Family) -> Variant {
+        Variant::draw(family, &VariantRange::WIDE, &mut Seed::new(8).named(family.name()).rng())
+    }
+
+    #[test]
+    fn a_quarter_turn_moves_the_goal_and_nothing_else() {
+        const QUARTER: f32 = std::f32::consts::FRAC_PI_2;
+        let near = |a: [f32; 2], b: [f32; 2]| (a[0] - b[0]).hypot(a[1] - b[1]) < 1e-6;
+        for family in Family::ALL {
+            let (old, new) = (drawn(family), drawn(family).with_goal_turned(QUARTER));
+            let quarter = |[x, y]: [f32; 2]| [-y, x];
+            let mut expected = old.clone();
+            match family {
+                Family::DrawerOpen | Family::DrawerClose => expected.axis = new.axis,
+                Family::Button => expected.centre = new.centre,
+                _ => expected.goal_offset = new.goal_offset,
+            }
+            assert_eq!(new, expected, "{}: nothing else has changed", family.name());
+            match family {
+                Family::DrawerOpen | Family::DrawerClose => {
+                    assert!((new.axis - old.axis - QUARTER).abs() < 1e-6);
+                }
+                Family::Button => assert!(near(new.centre, quarter(old.centre))),
+                _ => assert!(near(new.goal_offset, quarter(old.goal_offset))),
+            }
+        }
+    }
 
     #[test]
     fn a_range_narrowed_to_nothing_draws_the_middle() {

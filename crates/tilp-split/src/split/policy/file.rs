@@ -48,7 +48,7 @@ struct Stored {
 }
 
 impl Policy {
-    /// The weights as a safetensors file.
+    /// The weights of the whole policy as a safetensors file.
     pub fn to_safetensors(&self, weights: &Weights) -> Result<Vec<u8>, PolicyFileError> {
         let bytes: Vec<Vec<u8>> = (1..=self.n_layers())
             .map(|layer| weights.layer(layer).iter().flat_map(|v| v.to_le_bytes()).collect())
@@ -84,10 +84,10 @@ impl Policy {
         Ok((policy, weights))
     }
 
-    /// The weights in a safetensors file, for this very architecture.
+    /// The weights of the whole policy in a safetensors file, for this very architecture.
     pub fn weights_from(&self, bytes: &[u8]) -> Result<Weights, PolicyFileError> {
         let file = SafeTensors::deserialize(bytes)?;
-        let mut weights = Weights::zeros(self);
+        let mut weights = Weights::zeros(&self.without_adapters());
         for layer in 1..=self.n_layers() {
             for tensor in self.tensors(layer) {
                 let range = tensor.offset..tensor.offset + tensor.n_elements();

@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::Architecture;
+use super::{Architecture, Policy};
+use crate::nn::adapter::Gradients;
 use crate::nn::attention::Attention;
 use crate::nn::block::{Block, BlockCache, Scratch};
 use crate::nn::embed::Embedding;
@@ -74,6 +75,19 @@ impl Layer {
         }
     }
 
+    /// For every adapted linear layer, in the order of storage, its columns per sample.
+    pub(super) fn columns(&self) -> Vec<usize> {
+        match self {
+            Layer::Embed(_) => vec![],
+            Layer::Block(block, merge) => {
+                let mut columns = vec![block.attention.tokens; 4];
+                columns.extend(merge.map(|merge| merge.tokens / 2));
+                columns
+            }
+            Layer::Head(_) => vec![1],
+        }
+    }
+
     /// Elements that the layer keeps for its backward pass, its output not counted.
     pub(super) fn n_cached(&self, samples: usize) -> usize {
         match self {
@@ -119,19 +133,23 @@ impl Layer {
     }
 
     fn backward(&self, pass: Backward<'_>, flow: &mut Vec<f32>, scratch: &mut Scratch) {
-        let Backward { weights, x, cache, gradient, samples } = pass;
+        let Backward { weights, x, cache, mut gradient, samples } = pass;
         match (self, cache) {
-            (Layer::Embed(embed), Cache::Embed) => embed.backward(x, flow, gradient, samples),
+            (Layer::Embed(embed), Cache::Embed) => {
+                if let Some(gradient) = gradient.into_all() {
+                    embed.backward(x, flow, gradient, samples);
+                }
+            }
             (Layer::Block(block, merge), Cache::Block(cache, merge_cache)) => {
                 let (first, second) = weights.split_at(block.n_parameters());
-                let (first_gradient, second_gradient) = gradient.split_at_mut(first.len());
+                let of_block = block.gradients(&mut gradient);
                 if let Some(merge) = merge {
-                    merge.backward(second, merge_cache, second_gradient, flow, scratch);
+                    merge.backward(second, merge_cache, &mut gradient, flow, scratch);
                 }
-                block.backward(first, x, cache, first_gradient, flow, scratch);
+                block.backward(first, x, cache, of_block, flow, scratch);
             }
             (Layer::Head(head), Cache::Head(cache)) => {
-                head.backward(weights, x, cache, gradient, flow, scratch);
+                head.backward(weights, x, cache, &mut gradient, flow, scratch);
             }
             _ => unreachable!("a workspace belongs to the policy that made it"),
         }
@@ -150,7 +168,7 @@ struct Backward<'a> {
     weights: &'a [f32],
     x: &'a [f32],
     cache: &'a Cache,
-    gradient: &'a mut [f32],
+    gradient: Gradients<'a>,
     samples: usize,
 }
 
@@ -168,6 +186,9 @@ pub struct Workspace {
     scratch: Scratch,
     /// Sample by sample, what crosses the boundary of the range.
     boundary: Vec<f32>,
+    /// Of a policy with adapters: the parameters of one layer, and gradients that nobody reads.
+    merged: Vec<f32>,
+    unused: Vec<f32>,
 }
 
 impl Workspace {
@@ -184,6 +205,8 @@ impl Workspace {
             flow: vec![],
             scratch: Scratch::default(),
             boundary: vec![],
+            merged: vec![],
+            unused: vec![],
         }
     }
 
@@ -200,7 +223,7 @@ impl Workspace {
 
     pub(super) fn forward(
         &mut self,
-        layers: &[Layer],
+        policy: &Policy,
         range: RangeInclusive<usize>,
         weights: &Weights,
         input: &[f32],
@@ -210,12 +233,20 @@ impl Workspace {
         self.values[first - 1].resize(input.len(), 0.0);
         transpose(input, samples, &mut self.values[first - 1]);
         for layer in first..=last {
-            let shape = &layers[layer - 1];
+            let shape = &policy.layers[layer - 1];
+            let parameters = match &policy.adapters {
+                None => weights.layer(layer),
+                Some(adapters) => {
+                    let scratch = &mut self.scratch.low;
+                    adapters.merge(layer, weights.layer(layer), &mut self.merged, scratch);
+                    &self.merged
+                }
+            };
             let (before, after) = self.values.split_at_mut(layer);
             after[0].resize(shape.n_elements() * samples, 0.0);
             let cache = &mut self.caches[layer - 1];
             let buffers = Buffers { samples, cache, whole: &mut self.whole };
-            shape.forward(weights.layer(layer), &before[layer - 1], &mut after[0], buffers);
+            shape.forward(parameters, &before[layer - 1], &mut after[0], buffers);
         }
         self.boundary.resize(self.values[last].len(), 0.0);
         transpose(&self.values[last], self.values[last].len() / samples, &mut self.boundary);
@@ -224,7 +255,7 @@ impl Workspace {
 
     pub(super) fn backward(
         &mut self,
-        layers: &[Layer],
+        policy: &Policy,
         range: RangeInclusive<usize>,
         weights: &Weights,
         output_gradient: &[f32],
@@ -235,14 +266,21 @@ impl Workspace {
         self.flow.resize(output_gradient.len(), 0.0);
         transpose(output_gradient, samples, &mut self.flow);
         for layer in (first..=last).rev() {
-            let pass = Backward {
-                weights: weights.layer(layer),
-                x: &self.values[layer - 1],
-                cache: &self.caches[layer - 1],
-                gradient: gradients.layer_mut(layer),
-                samples,
+            let (shape, trained) = (&policy.layers[layer - 1], weights.layer(layer));
+            let gradient = gradients.layer_mut(layer);
+            let (weights, gradient) = match &policy.adapters {
+                None => (trained, Gradients::all(gradient)),
+                Some(adapters) => {
+                    let Self { merged, unused, scratch, .. } = self;
+                    adapters.merge(layer, trained, merged, &mut scratch.low);
+                    unused.resize(shape.n_parameters(), 0.0);
+                    let gradient = Gradients::adapters(adapters.lora, trained, gradient, unused);
+                    (&merged[..], gradient)
+                }
             };
-            layers[layer - 1].backward(pass, &mut self.flow, &mut self.scratch);
+            let (x, cache) = (&self.values[layer - 1], &self.caches[layer - 1]);
+            let pass = Backward { weights, x, cache, gradient, samples };
+            shape.backward(pass, &mut self.flow, &mut self.scratch);
         }
         if first == 1 {
             return &[];

@@ -3,12 +3,14 @@
 //! Layer 1 embeds the observation as tokens, layers 2 to `blocks + 1` are transformer blocks, of
 //! which some also merge their tokens in pairs, and the last layer maps all tokens to an action.
 
+mod adapters;
 mod architecture;
 mod file;
 mod infer;
 mod layers;
 mod profile;
 
+pub use crate::nn::adapter::Lora;
 pub use architecture::{Architecture, ArchitectureError};
 pub use file::PolicyFileError;
 pub use layers::Workspace;
@@ -18,8 +20,10 @@ use std::ops::RangeInclusive;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::model::{CutProfile, SplitModel, Weights};
+use super::optimiser::Optimiser;
 use crate::nn::loss::weighted_squared_error;
 use crate::rng::Seed;
+use adapters::Adapters;
 use infer::Pool;
 use layers::Layer;
 
@@ -46,6 +50,7 @@ impl Tensor {
 pub struct Policy {
     architecture: Architecture,
     layers: Vec<Layer>,
+    adapters: Option<Adapters>,
     pool: Pool,
 }
 
@@ -54,7 +59,7 @@ impl Policy {
     pub fn new(architecture: Architecture) -> Result<Self, ArchitectureError> {
         architecture.check()?;
         let layers = Layer::all(&architecture);
-        Ok(Self { architecture, layers, pool: Pool::default() })
+        Ok(Self { architecture, layers, adapters: None, pool: Pool::default() })
     }
 
     /// The architecture.
@@ -62,7 +67,7 @@ impl Policy {
         &self.architecture
     }
 
-    /// Number of parameters of all layers.
+    /// Number of parameters of all layers, frozen ones included.
     pub fn n_parameters_total(&self) -> usize {
         self.layers.iter().map(Layer::n_parameters).sum()
     }
@@ -110,8 +115,12 @@ impl SplitModel for Policy {
         self.layers.len()
     }
 
+    /// Trained parameters: with adapters only theirs.
     fn n_parameters(&self, layer: usize) -> usize {
-        self.layers[layer - 1].n_parameters()
+        match &self.adapters {
+            None => self.layers[layer - 1].n_parameters(),
+            Some(adapters) => adapters.n_parameters(layer),
+        }
     }
 
     fn n_elements(&self, layer: usize) -> usize {
@@ -126,6 +135,9 @@ impl SplitModel for Policy {
     }
 
     fn initial(&self, seed: Seed) -> Weights {
+        if let Some(adapters) = &self.adapters {
+            return adapters.initial(seed);
+        }
         let mut weights = Weights::zeros(self);
         for layer in 1..=self.n_layers() {
             let mut rng = seed.named("policy/initial").at(layer as u64).rng();
@@ -149,7 +161,7 @@ impl SplitModel for Policy {
         workspace: &'w mut Workspace,
     ) -> &'w [f32] {
         let samples = input.len() / self.n_elements(layers.start() - 1);
-        workspace.forward(&self.layers, layers, weights, input, samples)
+        workspace.forward(self, layers, weights, input, samples)
     }
 
     fn backward<'w>(
@@ -161,14 +173,14 @@ impl SplitModel for Policy {
         gradients: &mut Weights,
     ) -> &'w [f32] {
         let samples = output_gradient.len() / self.n_elements(*layers.end());
-        workspace.backward(&self.layers, layers, weights, output_gradient, samples, gradients)
+        workspace.backward(self, layers, weights, output_gradient, samples, gradients)
     }
 
     fn loss(&self, outputs: &[f32], targets: &[f32], gradient: &mut Vec<f32>) -> f64 {
         weighted_squared_error(&self.architecture.loss_weights, outputs, targets, gradient)
     }
 
-    fn profile(&self, cut: usize, samples: usize, momentum: bool) -> CutProfile {
-        profile::profile(self, cut, samples, momentum)
+    fn profile(&self, cut: usize, samples: usize, optimiser: Optimiser) -> CutProfile {
+        profile::profile(self, cut, samples, optimiser)
     }
 }

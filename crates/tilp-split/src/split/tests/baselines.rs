@@ -16,9 +16,41 @@ fn order(terminals: &[u32], cut: usize) -> Vec<Participant> {
     ids(terminals).into_iter().map(|terminal| Participant { terminal, cut, q: 0.0 }).collect()
 }
 
+/// What is trained, and how.
+struct Learner {
+    model: Policy,
+    settings: Settings,
+}
+
+/// Every optimiser, also with adapters. What follows from the linearity of plain descent (a mean
+/// of steps is a step with the mean) does not hold for them; everything else does.
+fn learners(state_at_aggregation: StateAtAggregation) -> Vec<Learner> {
+    let rates = Settings { server_rate: 0.01, client_rate: 0.01, ..settings() };
+    let with = |model: Policy, optimiser: Optimiser| Learner {
+        model,
+        settings: Settings { optimiser, state_at_aggregation, ..rates },
+    };
+    let adapters = || adapted(thin_policy(), Lora { rank: 2, scale: 1.0 });
+    vec![
+        with(thin_policy(), momentum(0.0)),
+        with(thin_policy(), momentum(0.9)),
+        with(thin_policy(), adamw()),
+        with(adapters(), momentum(0.9)),
+        with(adapters(), adamw()),
+    ]
+}
+
+fn plain() -> Learner {
+    Learner { model: thin_policy(), settings: settings() }
+}
+
 /// Rounds by one rule over all terminals in this order, averaged after each.
 fn run(rule: Rule, cut: usize, terminals: &[u32], rounds: u64) -> Weights {
-    let mut engine = engine(thin_policy(), settings(), &SAMPLES);
+    run_as(&plain(), rule, cut, terminals, rounds)
+}
+
+fn run_as(who: &Learner, rule: Rule, cut: usize, terminals: &[u32], rounds: u64) -> Weights {
+    let mut engine = engine(who.model.clone(), who.settings, &SAMPLES);
     for round in 0..rounds {
         engine.train(rule, round, &order(terminals, cut), Copies::default()).unwrap();
         engine.aggregate(&everybody(&engine)).unwrap();
@@ -59,8 +91,8 @@ fn in_a_relay_everybody_fetches_the_front_and_owes_nothing_afterwards() {
 
 /// Every terminal trains a whole copy of its own, its back kept by the server; so many local
 /// steps, then the mean of all. This is SplitFed V1 word for word; at the last layer it is FedAvg.
-fn copies_apart(cut: usize, rounds: u64, steps: u64) -> Weights {
-    let mut engine = engine(thin_policy(), settings(), &SAMPLES);
+fn copies_apart(who: &Learner, cut: usize, rounds: u64, steps: u64) -> Weights {
+    let mut engine = engine(who.model.clone(), who.settings, &SAMPLES);
     let copies = Copies { own: 8, edge: 0, n_edges: 0 };
     for round in 0..rounds {
         for step in 0..steps {
@@ -74,9 +106,15 @@ fn copies_apart(cut: usize, rounds: u64, steps: u64) -> Weights {
 
 #[test]
 fn splitfed_v1_is_fedavg_bit_for_bit_at_every_cut_with_any_number_of_local_steps() {
-    let fedavg = copies_apart(8, 3, 4);
-    for cut in 1..8 {
-        assert_eq!(copies_apart(cut, 3, 4), fedavg, "cut {cut}");
+    // With `keep` each side has state of its own, and a cut of 8 has it all on the terminal.
+    for state in [StateAtAggregation::Reset, StateAtAggregation::Keep] {
+        for who in learners(state) {
+            let fedavg = copies_apart(&who, 8, 3, 4);
+            for cut in 1..8 {
+                let split = copies_apart(&who, cut, 3, 4);
+                assert_eq!(split, fedavg, "cut {cut}, {:?}", who.settings);
+            }
+        }
     }
 }
 
@@ -84,17 +122,20 @@ fn splitfed_v1_is_fedavg_bit_for_bit_at_every_cut_with_any_number_of_local_steps
 fn with_one_local_step_the_mean_of_copies_is_the_step_with_the_mean_gradient() {
     for cut in [2, 6] {
         let parallel = run(Rule::Parallel, cut, &[0, 1, 2, 3], 5);
-        let far = distance(&parallel, &copies_apart(cut, 5, 1));
+        let far = distance(&parallel, &copies_apart(&plain(), cut, 5, 1));
         assert!(far < 1e-6, "cut {cut}: {far}");
     }
 }
 
 #[test]
 fn the_last_layer_makes_every_rule_federated_averaging_without_activations() {
-    let fedavg = run(Rule::Whole(Local::Steps(1)), 8, &[0, 1, 2, 3], 4);
-    assert_eq!(run(Rule::Parallel, 8, &[0, 1, 2, 3], 4), fedavg);
-    assert_eq!(run(Rule::Sequential, 8, &[0, 1, 2, 3], 4), fedavg);
-    assert_eq!(run(Rule::Tiered { edges: 1 }, 8, &[0, 1, 2, 3], 4), fedavg);
+    for who in learners(StateAtAggregation::Reset) {
+        let run = |rule: Rule| run_as(&who, rule, 8, &[0, 1, 2, 3], 4);
+        let fedavg = run(Rule::Whole(Local::Steps(1)));
+        assert_eq!(run(Rule::Parallel), fedavg);
+        assert_eq!(run(Rule::Sequential), fedavg);
+        assert_eq!(run(Rule::Tiered { edges: 1 }), fedavg);
+    }
 }
 
 #[test]
@@ -152,16 +193,20 @@ fn a_compressed_model_is_near_the_exact_one_and_q_zero_is_the_exact_one() {
 
 #[test]
 fn one_terminal_makes_all_rules_training_in_one_place() {
-    let model = thin_policy();
-    let reference = engine(thin_policy(), settings(), &SAMPLES);
-    let mut whole = Trainer::new(&model, reference.server().weights().clone(), sgd());
-    for round in 0..6 {
-        let batch = union_batch(&reference, &[2], round);
-        whole.step(&batch.observations, &batch.actions);
-    }
-    let tiered = Rule::Tiered { edges: 1 };
-    for rule in [Rule::Parallel, Rule::Sequential, Rule::Relay, Rule::Broadcast, tiered] {
-        assert_eq!(&run(rule, 3, &[2], 6), whole.weights(), "{rule:?}");
+    for who in learners(StateAtAggregation::Keep) {
+        let Settings { optimiser, server_rate, .. } = who.settings;
+        let reference = engine(who.model.clone(), who.settings, &SAMPLES);
+        let base = reference.server().weights().clone();
+        let mut whole = Trainer::by(&who.model, base, optimiser, server_rate);
+        for round in 0..6 {
+            let batch = union_batch(&reference, &[2], round);
+            whole.step(&batch.observations, &batch.actions);
+        }
+        let tiered = Rule::Tiered { edges: 1 };
+        for rule in [Rule::Parallel, Rule::Sequential, Rule::Relay, Rule::Broadcast, tiered] {
+            let split = run_as(&who, rule, 3, &[2], 6);
+            assert_eq!(&split, whole.weights(), "{rule:?}, {optimiser:?}");
+        }
     }
 }
 
@@ -218,7 +263,17 @@ fn a_broadcast_bears_minibatches_of_different_size() {
 
 /// Rounds of tiers with mixed cuts; the tiers are averaged at these intervals.
 fn tiered(cuts: &[usize], copies: Copies, every: [u64; 2], rounds: u64) -> Engine<Policy> {
-    let mut engine = engine(thin_policy(), settings(), &[20, 20, 20, 20]);
+    tiered_as(&plain(), cuts, copies, every, rounds)
+}
+
+fn tiered_as(
+    who: &Learner,
+    cuts: &[usize],
+    copies: Copies,
+    every: [u64; 2],
+    rounds: u64,
+) -> Engine<Policy> {
+    let mut engine = engine(who.model.clone(), who.settings, &[20, 20, 20, 20]);
     let cut = |terminal: TerminalId| cuts[terminal.0 as usize % cuts.len()];
     let one = |terminal| Participant { terminal, cut: cut(terminal), q: 0.0 };
     let all: Vec<_> = engine.ids().into_iter().map(one).collect();
@@ -258,20 +313,28 @@ fn tiers_averaged_every_round_are_descent_on_the_union_batch() {
 #[test]
 fn equal_cuts_and_an_interval_of_one_are_splitfed_bit_for_bit() {
     let copies = Copies { own: 3, edge: 3, n_edges: 1 };
-    let adaptive = tiered(&[3], copies, [1, 1], 5);
-    let mut plain = engine(thin_policy(), settings(), &[20, 20, 20, 20]);
-    for round in 1..=5 {
-        plain.round(round, &all_at(&plain, 3, 0.0)).unwrap();
-        plain.aggregate(&ids(&[0, 1, 2, 3])).unwrap();
+    for state in [StateAtAggregation::Reset, StateAtAggregation::Keep] {
+        for who in learners(state) {
+            let adaptive = tiered_as(&who, &[3], copies, [1, 1], 5);
+            let mut plain = engine(who.model.clone(), who.settings, &[20, 20, 20, 20]);
+            for round in 1..=5 {
+                plain.round(round, &all_at(&plain, 3, 0.0)).unwrap();
+                plain.aggregate(&ids(&[0, 1, 2, 3])).unwrap();
+            }
+            assert_eq!(adaptive.server().weights(), plain.server().weights());
+        }
     }
-    assert_eq!(adaptive.server().weights(), plain.server().weights());
 }
 
 #[test]
 fn one_edge_server_with_nothing_of_its_own_is_no_tier_at_all() {
-    let two = tiered(&[2, 5], Copies { own: 5, edge: 0, n_edges: 0 }, [3, 1], 7);
-    let three = tiered(&[2, 5], Copies { own: 5, edge: 5, n_edges: 4 }, [3, 2], 7);
-    assert_eq!(two.virtual_mean(), three.virtual_mean());
+    for who in learners(StateAtAggregation::Keep) {
+        let two = Copies { own: 5, edge: 0, n_edges: 0 };
+        let two = tiered_as(&who, &[2, 5], two, [3, 1], 7);
+        let three = Copies { own: 5, edge: 5, n_edges: 4 };
+        let three = tiered_as(&who, &[2, 5], three, [3, 2], 7);
+        assert_eq!(two.virtual_mean(), three.virtual_mean());
+    }
 }
 
 #[test]
@@ -327,16 +390,21 @@ fn a_deeper_cut_fetches_the_copy_that_the_server_kept() {
 fn a_restored_engine_of_tiers_goes_on_bit_for_bit() {
     use crate::snapshot::{Persist, Snapshot};
     let copies = Copies { own: 4, edge: 6, n_edges: 2 };
-    let mut first = tiered(&[2, 4], copies, [3, 2], 4);
-    let mut snapshot = Snapshot::default();
-    first.save(&mut snapshot);
-    let mut second = engine(thin_policy(), settings(), &[20, 20, 20, 20]);
-    second.restore(&snapshot).unwrap();
-    for engine in [&mut first, &mut second] {
-        let all = all_at(engine, 4, 0.5);
-        engine.round_with(9, &all, copies).unwrap();
+    for who in learners(StateAtAggregation::Keep) {
+        for stop in 4..=6 {
+            let mut first = tiered_as(&who, &[2, 4], copies, [3, 2], stop);
+            let mut snapshot = Snapshot::default();
+            first.save(&mut snapshot);
+            let mut second = engine(who.model.clone(), who.settings, &[20, 20, 20, 20]);
+            second.restore(&snapshot).unwrap();
+            for engine in [&mut first, &mut second] {
+                let all = all_at(engine, 4, 0.5);
+                engine.round_with(9, &all, copies).unwrap();
+                engine.round_with(10, &all_at(engine, 3, 0.5), copies).unwrap();
+            }
+            assert_eq!(first.virtual_mean(), second.virtual_mean());
+        }
     }
-    assert_eq!(first.virtual_mean(), second.virtual_mean());
 }
 
 #[test]

@@ -1,17 +1,23 @@
 //! Split training against training in one place.
 
 use super::*;
-use crate::split::central::{Rule, Trainer};
+use crate::split::central::{ClipHalves, Rule, Trainer};
 
 fn sgd(settings: &Settings) -> Rule {
-    Rule::Sgd { rate: settings.server_rate, momentum: settings.momentum }
+    let Optimiser::Sgd { momentum } = settings.optimiser else { panic!("{settings:?}") };
+    Rule::Sgd { rate: settings.server_rate, momentum }
 }
 
 fn split_equals_unsplit(settings: Settings) {
+    is_equal_at_every_cut(policy(), settings);
+}
+
+fn is_equal_at_every_cut(model: Policy, settings: Settings) {
     for cut in 1..=7 {
-        let mut split = engine(policy(), settings, &[40]);
-        let model = policy();
-        let mut whole = Trainer::new(&model, split.server().weights().clone(), sgd(&settings));
+        let mut split = engine(model.clone(), settings, &[40]);
+        let (base, rate) = (split.server().weights().clone(), settings.server_rate);
+        let clip = ClipHalves { cut, most: settings.clip };
+        let mut whole = Trainer::by(&model, base, settings.optimiser, rate).clipped(clip);
         for round in 0..20 {
             let batch = union_batch(&split, &[0], round);
             let outcome = split.round(round, &all_at(&split, cut, 0.0)).unwrap();
@@ -29,12 +35,37 @@ fn eq_sys_upd_c_split_training_is_unsplit_training_bit_for_bit_at_every_cut() {
 
 #[test]
 fn momentum_of_the_two_halves_is_the_momentum_of_the_whole_bit_for_bit() {
-    split_equals_unsplit(Settings {
-        momentum: 0.9,
-        server_rate: 0.01,
-        client_rate: 0.01,
-        ..settings()
-    });
+    let (server_rate, client_rate) = (0.01, 0.01);
+    let optimiser = momentum(0.9);
+    split_equals_unsplit(Settings { optimiser, server_rate, client_rate, ..settings() });
+}
+
+#[test]
+fn adamw_of_the_two_halves_is_adamw_of_the_whole_bit_for_bit() {
+    let (server_rate, client_rate) = (1e-3, 1e-3);
+    let optimiser = adamw();
+    split_equals_unsplit(Settings { optimiser, server_rate, client_rate, ..settings() });
+}
+
+#[test]
+fn split_training_with_clipping_is_unsplit_training_that_clips_each_half() {
+    for optimiser in [momentum(0.0), momentum(0.9), adamw()] {
+        let (server_rate, client_rate) = (1e-3, 1e-3);
+        // Small enough to bind in every round, on both sides.
+        let clip = 0.1;
+        split_equals_unsplit(Settings { optimiser, clip, server_rate, client_rate, ..settings() });
+    }
+}
+
+#[test]
+fn adapters_of_the_two_halves_are_adapters_of_the_whole_bit_for_bit() {
+    let model = adapted(thin_policy(), Lora { rank: 4, scale: 1.0 });
+    let rates = Settings { server_rate: 3e-3, client_rate: 3e-3, ..settings() };
+    for optimiser in [momentum(0.0), momentum(0.9), adamw()] {
+        for clip in [0.0, 0.05] {
+            is_equal_at_every_cut(model.clone(), Settings { optimiser, clip, ..rates });
+        }
+    }
 }
 
 #[test]

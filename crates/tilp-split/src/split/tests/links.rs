@@ -68,7 +68,7 @@ impl TerminalLink for Broken {
 }
 
 fn heavy() -> Settings {
-    Settings { momentum: 0.9, server_rate: 0.01, client_rate: 0.02, ..settings() }
+    Settings { optimiser: momentum(0.9), server_rate: 0.01, client_rate: 0.02, ..settings() }
 }
 
 fn terminal(id: TerminalId, data: Arc<Dataset>) -> TerminalHalf<Policy> {
@@ -171,7 +171,10 @@ fn an_upload_is_the_message_that_the_cost_model_bills() {
 
 #[test]
 fn terminals_stored_between_any_two_messages_give_the_same_bits() {
-    for settings in [settings(), heavy()] {
+    let keep = StateAtAggregation::Keep;
+    let clipped = Settings { optimiser: adamw(), clip: 0.5, ..heavy() };
+    let keeping = Settings { state_at_aggregation: keep, ..clipped };
+    for settings in [settings(), heavy(), clipped, keeping] {
         let mut together = over(settings, LocalLink::new);
         let mut apart = over(settings, |half| {
             let mut state = Snapshot::default();
@@ -186,12 +189,18 @@ fn terminals_stored_between_any_two_messages_give_the_same_bits() {
 
 #[test]
 fn a_copy_that_changes_sides_trains_as_if_it_had_stayed() {
-    use crate::split::central::{Rule as Descent, Trainer};
-    let settings = Settings { server_rate: 0.02, ..heavy() };
+    let heavy = Settings { server_rate: 0.02, ..heavy() };
+    for settings in [heavy, Settings { optimiser: adamw(), ..heavy }] {
+        trains_as_if_it_had_stayed(settings);
+    }
+}
+
+fn trains_as_if_it_had_stayed(settings: Settings) {
+    use crate::split::central::Trainer;
     let mut split = engine(thin_policy(), settings, &[40]);
     let model = thin_policy();
-    let rule = Descent::Sgd { rate: 0.02, momentum: 0.9 };
-    let mut whole = Trainer::new(&model, split.server().weights().clone(), rule);
+    let base = split.server().weights().clone();
+    let mut whole = Trainer::by(&model, base, settings.optimiser, settings.server_rate);
     let copies = Copies { own: 8, edge: 0, n_edges: 0 };
     let mut moved = 0;
     for (round, cut) in (0..).zip([2, 5, 8, 3, 3, 7, 1, 6]) {
@@ -226,7 +235,8 @@ fn a_lost_message_is_a_typed_error_and_the_round_is_complete_without_the_termina
             assert_eq!(failed.iter().map(|one| one.terminal.0).collect::<Vec<_>>(), [1]);
             let removed = all.remove(1);
             assert_eq!(done, without.round(0, &all).unwrap());
-            without.server.terminals.get_mut(&TerminalId(1)).unwrap().lose();
+            let lost = without.server.terminals.get_mut(&TerminalId(1)).unwrap();
+            lost.lose(StateAtAggregation::Reset);
             all.insert(1, removed);
             // The link works again: the terminal downloads the layers and takes part.
             let again = engine.round(1, &all).unwrap();
@@ -305,7 +315,7 @@ fn an_answer_about_another_round_terminal_or_cut_is_refused() {
 
 #[test]
 fn a_terminal_refuses_messages_that_do_not_fit_and_stays_as_it_was() {
-    use crate::split::control::{LayerOrder, Notice};
+    use crate::split::control::{Aggregated, Collect, HandOver, Notice};
     let model = thin_policy();
     let mut half = terminal(TerminalId(0), data(&model, 0, 20));
     let order = order(&settings(), 4, 0, 3, 0.5);
@@ -324,11 +334,13 @@ fn a_terminal_refuses_messages_that_do_not_fit_and_stays_as_it_was() {
     assert_eq!(half.handle(&late.to_bytes()).unwrap_err().field, "round");
     // The order is still pending, and its answer the same.
     assert_eq!(half.handle(&order.to_bytes()).unwrap(), activation);
-    half.handle(&Notice { context }.to_bytes(Kind::Aggregated)).unwrap();
+    let optimiser_state = StateAtAggregation::Reset;
+    half.handle(&Aggregated { context, optimiser_state }.to_bytes()).unwrap();
     assert_eq!(half.handle(&order.to_bytes()).unwrap_err().field, "layer", "nothing is held");
-    let layers = LayerOrder { context, first: 1 };
-    assert_eq!(half.handle(&layers.to_bytes(Kind::Collect)).unwrap_err().field, "layer");
-    assert_eq!(half.handle(&layers.to_bytes(Kind::HandOver)).unwrap_err().field, "layer");
+    let collect = Collect { context, first: 1, exchange: Exchange::Single };
+    assert_eq!(half.handle(&collect.to_bytes()).unwrap_err().field, "layer");
+    let hand_over = HandOver { context, first: 1 };
+    assert_eq!(half.handle(&hand_over.to_bytes()).unwrap_err().field, "layer");
 }
 
 #[test]
@@ -342,8 +354,9 @@ fn no_bytes_make_a_terminal_panic() {
             self.0.exchange(message)
         }
     }
-    let mut engine = over(heavy(), |half| Copied(LocalLink::new(half), log.clone()));
-    run(&mut engine);
+    for settings in [heavy(), Settings { optimiser: adamw(), ..heavy() }] {
+        run(&mut over(settings, |half| Copied(LocalLink::new(half), log.clone())));
+    }
     let messages = log.lock().unwrap().clone();
     let mut half = terminal(TerminalId(0), data(&model, 0, 20));
     for (place, noise) in values(6000, 17).iter().enumerate() {

@@ -11,7 +11,7 @@ fn saved(engine: &Engine<Policy>) -> Snapshot {
 }
 
 fn start() -> Engine<Policy> {
-    engine(thin_policy(), Settings { momentum: 0.9, ..settings() }, &[20, 30, 9])
+    engine(thin_policy(), Settings { optimiser: momentum(0.9), ..settings() }, &[20, 30, 9])
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! The engine against centralised training, its rules, its sizes.
 
+mod adapters;
 mod baselines;
 mod equivalence;
+mod exchange;
 mod links;
 mod membership;
 mod naive;
+mod optimisers;
 mod reference;
 mod rules;
 mod sizes;
@@ -12,14 +15,15 @@ mod snapshots;
 
 use std::sync::Arc;
 
-use super::compress::Compressor;
+use super::compress::{Compressor, Exchange};
 use super::control::TrainOrder;
 use super::data::{Batch, Dataset};
 use super::engine::{Engine, Participant, Settings, locked};
 use super::link::TerminalLink;
 use super::message::Context;
 use super::model::{SplitModel, Weights};
-use super::policy::{Architecture, Policy};
+use super::optimiser::{AdamW, Optimiser, StateAtAggregation};
+use super::policy::{Architecture, Lora, Policy};
 use super::rule::Local;
 use crate::nn::check::values;
 use crate::rng::Seed;
@@ -38,6 +42,20 @@ fn thin_policy() -> Policy {
     Policy::new(architecture).unwrap()
 }
 
+/// The policy with adapters over weights drawn at random.
+fn adapted(policy: Policy, lora: Lora) -> Policy {
+    let base = Arc::new(policy.initial(Seed::new(4)));
+    policy.with_adapters(lora, base)
+}
+
+fn momentum(momentum: f32) -> Optimiser {
+    Optimiser::Sgd { momentum }
+}
+
+fn adamw() -> Optimiser {
+    Optimiser::AdamW(AdamW { beta1: 0.9, beta2: 0.95, epsilon: 1e-5, weight_decay: 0.05 })
+}
+
 fn settings() -> Settings {
     Settings {
         seed: Seed::new(5),
@@ -45,8 +63,11 @@ fn settings() -> Settings {
         samples: 16,
         server_rate: 0.05,
         client_rate: 0.05,
-        momentum: 0.0,
+        optimiser: momentum(0.0),
+        clip: 0.0,
+        state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
+        exchange: Exchange::Single,
     }
 }
 
@@ -101,7 +122,8 @@ fn order(settings: &Settings, round: u64, terminal: u32, cut: u16, q: f64) -> Tr
         context: Context { round, terminal: TerminalId(terminal), cut },
         q,
         rate: settings.client_rate,
-        optimiser: settings.optimiser(),
+        optimiser: settings.optimiser,
+        clip: settings.clip,
         samples: settings.samples as u32,
         compressor: settings.compressor,
         local: Local::Steps(1),

@@ -86,7 +86,7 @@ fn q_zero_is_the_uncompressed_run_bit_for_bit_for_every_operator() {
 fn trajectory(evaluate: bool, threads: usize) -> (Vec<f64>, Weights) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let settings = Settings { momentum: 0.9, ..settings() };
+        let settings = Settings { optimiser: momentum(0.9), ..settings() };
         let mut engine = engine(thin_policy(), settings, &[20, 9, 30, 40, 16]);
         let mut losses = Vec::new();
         for round in 0..6 {
@@ -181,7 +181,7 @@ fn a_copy_that_does_not_arrive_is_lost() {
 
 #[test]
 fn new_weights_reset_the_velocity_of_a_terminal() {
-    let settings = Settings { momentum: 0.9, ..settings() };
+    let settings = Settings { optimiser: momentum(0.9), ..settings() };
     let mut engine = engine(thin_policy(), settings, &[20]);
     engine.round(0, &all_at(&engine, 3, 0.0)).unwrap();
     let moving = |engine: &Engine<Policy>| {

@@ -11,7 +11,7 @@ fn operations_are_six_times_the_multiply_adds_counted_one_by_one() {
     let observation = values(60, 8);
     for cut in 1..=8 {
         let (activation, products) = naive(&policy, &weights, &observation, cut);
-        let profile = policy.profile(cut, 16, true);
+        let profile = policy.profile(cut, 16, momentum(0.9));
         assert_eq!(profile.operations.0, 6.0 * products as f64, "cut {cut}");
         assert_eq!(profile.activation_elements, activation.len());
     }
@@ -26,16 +26,18 @@ fn memory_is_what_the_buffers_really_hold() {
         policy.forward(1..=cut, &weights, &values(16 * 60, 8), &mut workspace);
         let parameters: usize = (1..=cut).map(|layer| weights.layer(layer).len()).sum();
         let floats = |copies| 4 * (copies * parameters + workspace.n_cached(cut)) as u64;
-        assert_eq!(policy.profile(cut, 16, true).memory.0, floats(3), "cut {cut}");
-        assert_eq!(policy.profile(cut, 16, false).memory.0, floats(2), "cut {cut}");
-        assert_eq!(policy.profile(cut, 16, true).parameters.0, 4 * parameters as u64);
+        assert_eq!(policy.profile(cut, 16, momentum(0.9)).memory.0, floats(3), "cut {cut}");
+        assert_eq!(policy.profile(cut, 16, momentum(0.0)).memory.0, floats(2), "cut {cut}");
+        assert_eq!(policy.profile(cut, 16, adamw()).memory.0, floats(4), "cut {cut}");
+        assert_eq!(policy.profile(cut, 16, momentum(0.9)).parameters.0, 4 * parameters as u64);
     }
 }
 
 #[test]
 fn a_deeper_cut_sends_less_and_costs_the_terminal_more() {
     let policy = policy();
-    let profiles: Vec<_> = policy.cuts().iter().map(|cut| policy.profile(*cut, 16, true)).collect();
+    let profiles: Vec<_> =
+        policy.cuts().iter().map(|cut| policy.profile(*cut, 16, momentum(0.9))).collect();
     for pair in profiles.windows(2) {
         assert!(pair[1].activation_elements <= pair[0].activation_elements);
         assert!(pair[1].operations > pair[0].operations);
@@ -51,7 +53,7 @@ fn the_sizes_of_the_default_policy_are_these() {
     let rows: Vec<(usize, f64, u64, u64)> = policy
         .cuts()
         .iter()
-        .map(|cut| policy.profile(*cut, 16, true))
+        .map(|cut| policy.profile(*cut, 16, momentum(0.9)))
         .map(|p| (p.activation_elements, p.operations.0, p.parameters.0, p.memory.0))
         .collect();
     assert_eq!(

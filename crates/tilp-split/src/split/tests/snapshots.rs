@@ -23,13 +23,25 @@ fn go_on(engine: &mut Engine<Policy>, rounds: std::ops::Range<u64>) {
 
 #[test]
 fn a_restored_engine_goes_on_bit_for_bit() {
-    let settings = Settings { momentum: 0.9, ..settings() };
+    let rates = Settings { server_rate: 0.01, client_rate: 0.01, ..settings() };
+    let heavy = Settings { optimiser: momentum(0.9), ..rates };
+    let clipped = Settings { optimiser: adamw(), clip: 0.5, ..rates };
+    let keep = StateAtAggregation::Keep;
+    let keeping = Settings { state_at_aggregation: keep, ..clipped };
+    for settings in [heavy, clipped, keeping] {
+        goes_on_bit_for_bit(thin_policy(), settings);
+    }
+    let adapted = adapted(thin_policy(), Lora { rank: 2, scale: 1.0 });
+    goes_on_bit_for_bit(adapted, Settings { exchange: Exchange::Byte, ..keeping });
+}
+
+fn goes_on_bit_for_bit(model: Policy, settings: Settings) {
     let samples = [20, 30, 9];
     for stop in [0, 2, 4, 5] {
-        let mut first = engine(thin_policy(), settings, &samples);
+        let mut first = engine(model.clone(), settings, &samples);
         go_on(&mut first, 0..stop);
         let snapshot = saved(&first);
-        let mut second = engine(thin_policy(), settings, &samples);
+        let mut second = engine(model.clone(), settings, &samples);
         second.restore(&snapshot).unwrap();
         assert_eq!(saved(&second), snapshot);
         go_on(&mut first, stop..9);

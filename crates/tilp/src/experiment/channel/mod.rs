@@ -10,7 +10,7 @@ pub use figures::figures;
 
 use super::RunError;
 use crate::record::{RecordError, RunFolder, TerminalRow};
-use crate::scenario::{Scenario, read_recording, recording};
+use crate::scenario::{Registry, Scenario, read_recording, recording};
 use crate::statistics::{mean, quantile};
 use crate::units::{from_db, to_db};
 use crate::wireless::{Recording, RecordingError};
@@ -80,7 +80,7 @@ pub fn read(name: &str) -> Result<Recording, ChannelError> {
 
 /// The channel that a run went through, with what its scenario's recording knows beside.
 fn of_run(folder: &RunFolder) -> Result<Recording, ChannelError> {
-    let (scenario, _, seed) = super::opened(folder)?;
+    let (scenario, _, seed) = super::read_run_identity(folder, &Registry::builtin())?;
     let rows = folder.read_terminals()?;
     let gain_db = |row: &TerminalRow| to_db(row.gain * row.fading_power);
     let rounds = rows.chunk_by(|a, b| a.round == b.round);

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Examination;
 use super::criteria::{Criterion, Finding};
 use crate::allocate::solve::{Allocation, CutChoice, LeastEnergy, Participant, total_joules};
-use crate::cost::{CostModel, Downlink, Hardware};
+use crate::cost::{CostModel, Downlink, FrontCopies, Hardware};
 use crate::experiment::study::{Job, StudyError, StudyFolder};
 use crate::record::{RoundRow, RunFolder, TerminalRow};
 use crate::scenario::assemble_twin;
@@ -92,15 +92,17 @@ fn problems(
         let start = terminals.partition_point(|row| row.round < round.round);
         let rows = terminals[start..].iter().take_while(|row| row.round == round.round);
         let rows: Vec<&TerminalRow> = rows.collect();
-        let holders = rows.iter().filter(|row| !row.scheduled && row.owed_layers > 0).count();
-        let holders = if round.aggregated { holders } else { 0 };
+        let copies = rows.iter().map(|row| FrontCopies {
+            held: row.held_layers as usize,
+            pending: row.owed_layers as usize,
+        });
         let participant = |row: &&TerminalRow| {
             let hardware = &truth[row.terminal as usize];
             participant(cost, hardware, row, round.aggregated)
         };
         LeastEnergy {
             participants: rows.iter().filter(|row| row.took_part).map(participant).collect(),
-            band: cost.free_band(rows.len(), holders),
+            band: cost.free_band(copies, round.aggregated, |n| rows[n].scheduled),
             power: cost.limits.power,
             finish: cost.limits.deadline,
         }
@@ -154,7 +156,9 @@ pub(super) fn finding(
         match recorded(study, job)? {
             Some(found) => rounds.extend(found),
             None => {
-                let measured = "not measured: fading is averaged, or the way down has its own power".to_owned();
+                let measured =
+                    "not measured: fading is averaged, or the way down has its own power"
+                        .to_owned();
                 return Ok(Ok(Finding::new(criterion, measured, None, serde_json::Value::Null)));
             }
         }
@@ -189,7 +193,7 @@ pub(super) fn finding(
 
 /// The rounds of a run as problems; none if the solver does not know its radio.
 fn recorded(study: &StudyFolder, job: &Job) -> Result<Option<Vec<LeastEnergy>>, StudyError> {
-    let parts = assemble_twin(&job.scenario, job.method, job.seed.seed)?;
+    let parts = assemble_twin(&job.scenario, &job.method, job.seed.seed)?;
     let cost = &parts.nominal.cost;
     if cost.rate_model == RateModel::Averaged || cost.downlink != Downlink::Shared {
         return Ok(None);

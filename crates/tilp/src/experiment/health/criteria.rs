@@ -210,6 +210,9 @@ mod tests {
         assert!(text.contains("tiny version 2, hash `abc`. A first look"), "{text}");
         assert!(text.contains("| far | never scheduling the far third"), "{text}");
         assert!(text.contains("| x | falls short |") && text.contains("| x | - |"), "{text}");
-        assert!(text.contains("| cut | share of all |\n|---|---|\n| 2 | 0.500 |\n| 3 | - |"), "{text}");
+        assert!(
+            text.contains("| cut | share of all |\n|---|---|\n| 2 | 0.500 |\n| 3 | - |"),
+            "{text}"
+        );
     }
 }

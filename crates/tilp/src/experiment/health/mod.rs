@@ -107,7 +107,8 @@ impl Examination {
             findings.criteria.retain(|one| one.criterion != criterion.name());
             findings.criteria.push(found);
         }
-        let place = |one: &Finding| Criterion::ALL.iter().position(|(name, _)| *name == one.criterion);
+        let place =
+            |one: &Finding| Criterion::ALL.iter().position(|(name, _)| *name == one.criterion);
         findings.criteria.sort_by_key(place);
         let json = serde_json::to_string_pretty(&findings).expect("findings are plain data") + "\n";
         let files = [(FOUND.to_owned(), json), ("health.md".to_owned(), as_markdown(&findings))];
@@ -126,8 +127,7 @@ impl Examination {
         };
         let path = folder.join(FOUND);
         let Ok(text) = std::fs::read_to_string(&path) else { return Ok(fresh) };
-        let malformed =
-            |reason: String| RecordError::Malformed { path: path.clone(), reason };
+        let malformed = |reason: String| RecordError::Malformed { path: path.clone(), reason };
         let before: Findings =
             serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
         if before.hash != fresh.hash || before.quick != fresh.quick {

@@ -46,7 +46,9 @@ impl Setting {
             reference("compression", self.far.to_string()),
             reference("n_scheduled", self.n_scheduled.to_string()),
         ];
-        set.extend((!self.is_single()).then(|| reference("near_compression", self.near.to_string())));
+        set.extend(
+            (!self.is_single()).then(|| reference("near_compression", self.near.to_string())),
+        );
         set
     }
 }
@@ -84,9 +86,8 @@ const THRESHOLDS: [&str; 3] = ["60 %", "70 %", "80 %"];
 
 fn row(setting: Setting, runs: &[(Seeds, Finished)]) -> SettingRow {
     let at = |of: fn(&AtThresholds<f64>) -> Option<f64>| {
-        let one = |(_, run): &(Seeds, Finished)| {
-            Some([of(&run.summary.tta_s)?, of(&run.summary.eta_j)?])
-        };
+        let one =
+            |(_, run): &(Seeds, Finished)| Some([of(&run.summary.tta_s)?, of(&run.summary.eta_j)?]);
         let all: Option<Vec<[f64; 2]>> = runs.iter().map(one).collect();
         let all = all.filter(|all| !all.is_empty())?;
         let mean = |index: usize| all.iter().map(|one| one[index]).sum::<f64>() / all.len() as f64;
@@ -175,7 +176,8 @@ fn judged(rows: &[SettingRow]) -> Finding {
 }
 
 fn as_json(row: &SettingRow) -> Value {
-    let mut value = json!({ "deficit_with": row.setting.label(), "success_%": 100.0 * row.success });
+    let mut value =
+        json!({ "deficit_with": row.setting.label(), "success_%": 100.0 * row.success });
     for (threshold, costs) in THRESHOLDS.iter().zip(row.costs) {
         value[format!("s_to_{threshold}")] = json!(costs.map(|[seconds, _]| seconds));
         value[format!("J_to_{threshold}")] = json!(costs.map(|[_, joules]| joules));
@@ -188,7 +190,8 @@ mod tests {
     use super::*;
 
     fn made(far: f64, near: f64, everybody: bool, costs: [Option<[f64; 2]>; 3]) -> SettingRow {
-        let setting = Setting { far, near, n_scheduled: if everybody { 50 } else { 10 }, everybody };
+        let setting =
+            Setting { far, near, n_scheduled: if everybody { 50 } else { 10 }, everybody };
         SettingRow { setting, success: 0.7, costs }
     }
 
@@ -202,8 +205,16 @@ mod tests {
         ];
         let finding = judged(&rows);
         assert_eq!(finding.holds, Some(true));
-        assert!(finding.measured.starts_with("to 70 %: q 0.9, 10 costs +20 % s and +7 % J"), "{}", finding.measured);
-        assert!(finding.measured.ends_with("over q 0.5 near and 0.9 far, 10"), "{}", finding.measured);
+        assert!(
+            finding.measured.starts_with("to 70 %: q 0.9, 10 costs +20 % s and +7 % J"),
+            "{}",
+            finding.measured
+        );
+        assert!(
+            finding.measured.ends_with("over q 0.5 near and 0.9 far, 10"),
+            "{}",
+            finding.measured
+        );
         // A mixed rule that saves nothing is not live.
         rows[2].costs = rows[0].costs;
         assert_eq!(judged(&rows).holds, Some(false));

@@ -71,11 +71,11 @@ pub fn health(
     let Parts { cell, laboratory, .. } = assemble(scenario, method, seed, cache, progress)?;
     let seed = Seed::new(seed).named("health");
     let (fleet, policy, radio) = (laboratory.fleet(), laboratory.policy(), cell.radio());
-    let base = cell.engine().virtual_mean();
+    let base = cell.engine().model().deployed(&cell.engine().virtual_mean());
     let (present, episodes) = (cell.present(), fleet.schedule.final_episodes);
     let measure = |weights: &Weights| {
         let final_set = EpisodeSet::Final;
-        let counts = fleet.measure(final_set, 0, episodes, &present, weights, policy);
+        let counts = fleet.at(0).measure(final_set, 0, episodes, &present, weights, policy);
         counts.into_iter().map(|one| one.count).fold(SuccessCount::default(), SuccessCount::plus)
     };
     let data = union(&cell);

@@ -70,9 +70,9 @@ impl Examination {
             let method = method(name)?;
             method.training(&scenario)?; // a fixed compression is within the limit
             jobs.extend(self.seeds_of(criterion).into_iter().map(|seed| Job {
-                subject: Subject { point: point.to_owned(), method: method.name.to_owned() },
+                subject: Subject { point: point.to_owned(), method: method.name().to_owned() },
                 scenario: scenario.clone(),
-                method,
+                method: method.clone(),
                 seed,
             }));
         }
@@ -107,7 +107,7 @@ impl Examination {
         let quick = self.quick.then(|| "rounds=100".to_owned());
         let scenario = self.scenario.varied(&quick.into_iter().collect::<Vec<_>>())?;
         let method = method("splitfed")?;
-        let subject = Subject { point: "timed".into(), method: method.name.to_owned() };
+        let subject = Subject { point: "timed".into(), method: method.name().to_owned() };
         let seed = self.seeds.first().copied().unwrap_or(1000).into();
         Ok(vec![Job { subject, scenario, method, seed }])
     }
@@ -365,7 +365,8 @@ mod tests {
         let dipped = run(1000, 0, &[(0, 0.3), (50, 0.1), (100, 0.9)], 0.7);
         let finding = stable(&[("splitnn+guard+q0.75", vec![dipped.clone()])]);
         assert_eq!(finding.holds, Some(false), "it is lost by 20 points");
-        let finding = stable(&[("random", vec![steady, run(1001, 0, &[(0, 0.3), (50, 0.2)], 0.3)])]);
+        let finding =
+            stable(&[("random", vec![steady, run(1001, 0, &[(0, 0.3), (50, 0.2)], 0.3)])]);
         assert_eq!(finding.holds, Some(false), "ten points below its base");
     }
 

@@ -14,11 +14,11 @@ use crate::allocate::Clock;
 use crate::record::{Checkpoint, RecordError};
 use crate::round::{Cell, CellError};
 use crate::scenario::{
-    Cache, Parts, Scenario, ScenarioError, assemble, data_sheets, method, planner, suite_of, tasks,
-    untrained,
+    Cache, Parts, Scenario, ScenarioError, World, assemble_world, data_sheets, method, n_layers,
+    planner, suite_of, tasks,
 };
 use crate::snapshot::{Persist, SnapshotError};
-use crate::split::model::SplitModel;
+use crate::world::Learner;
 
 /// What a plan is made from, the observation aside.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl PlanSpec {
     pub fn expected(&self) -> Result<Expected, ScenarioError> {
         Ok(Expected {
             hardware: data_sheets(&self.scenario, self.seed),
-            n_layers: untrained(&self.scenario)?.n_layers(),
+            n_layers: n_layers(&self.scenario)?,
             aggregate_every: self.scenario.aggregate_every(),
             suite: suite_of(&self.scenario),
             tasks: self.learned.as_ref().map(|_| tasks(&self.scenario, self.seed)),
@@ -72,7 +72,8 @@ impl PlanSpec {
             tilp.restore(&checkpoint.state)?;
         }
         let plan = tilp.explain(&seen);
-        Ok(PlanReport::new(&seen, &plan, suite_of(&self.scenario)))
+        let note = self.scenario.note();
+        Ok(PlanReport { note, ..PlanReport::new(&seen, &plan, suite_of(&self.scenario)) })
     }
 
     /// What the base station sees in the first round of a run, or in the round that follows what
@@ -82,8 +83,16 @@ impl PlanSpec {
         cache: Option<&Cache>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<String, PlanError> {
-        let Parts { mut cell, mut station, .. } =
-            assemble(&self.scenario, method("tilp")?, self.seed, cache, progress)?;
+        let tilp = method("tilp")?;
+        match assemble_world(&self.scenario, tilp, self.seed.into(), None, cache, progress)? {
+            World::Robots(parts) => self.observation(*parts),
+            World::Profile(parts) => self.observation(*parts),
+        }
+    }
+
+    /// What the base station sees in the next round.
+    fn observation<L: Learner, X, V>(&self, parts: Parts<L, X, V>) -> Result<String, PlanError> {
+        let Parts { mut cell, mut station, .. } = parts;
         if let Some(checkpoint) = &self.learned {
             cell.restore(&checkpoint.state)?;
             station.restore(&checkpoint.state)?;

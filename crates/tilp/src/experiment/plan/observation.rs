@@ -1,6 +1,6 @@
 //! An observation as JSON: what an integrator writes and `tilp plan` reads.
 //!
-//! The schema is in `docs/plan.md`. Whatever the bytes, reading ends in an observation that a plan
+//! The schema is in `docs/reference/observation.md`. Whatever the bytes, reading ends in an observation that a plan
 //! can be made for, or in one line that says what is wrong where.
 
 use std::collections::BTreeMap;

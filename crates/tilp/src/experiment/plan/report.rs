@@ -10,6 +10,9 @@ use crate::twin::Decrease;
 /// A plan with its reasons. What is infinite is null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanReport {
+    /// What kind of scenario it is for, where that needs saying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
     /// The round to decide.
     pub round: u64,
     /// Nobody is surely in time: this is the least bad.
@@ -149,6 +152,7 @@ impl PlanReport {
     /// The rows of a plan.
     pub fn new(seen: &Observation, plan: &Plan, suite: &Suite) -> Self {
         Self {
+            note: None,
             round: seen.round,
             fallback: plan.decision.fallback,
             predicted: predicted(plan),

@@ -75,6 +75,8 @@ pub fn forecasts(replay: &Replay) -> Forecasts {
         twin,
     };
     for round in replay.rounds() {
+        idle.attend(&round.seen);
+        all.twin.attend(&round.seen);
         all.add_terminals(&idle, &round, &mut counts);
         all.add_decreases(&idle, &round, &mut counts);
         all.add_success(&idle, &round, &mut counts);
@@ -108,11 +110,12 @@ impl Forecasts {
         for (n, pair) in before.into_iter().zip(after).enumerate() {
             let (Some(before), Some(after)) = pair else { continue };
             let (measured, row) = (&outcome.terminals[n], &truth[n]);
-            let nth = next(&mut counts.scheduled[n]);
+            let whose = row.terminal as usize;
+            let nth = next(&mut counts.scheduled[whose]);
             let joules = row.energy_radio_j + row.energy_compute_j;
             let sample = |pick: fn(&TerminalForecast) -> Interval, measured, truth| Sample {
                 round: seen.round,
-                whose: n,
+                whose,
                 nth,
                 before: pick(&before),
                 after: pick(&after),
@@ -125,11 +128,11 @@ impl Forecasts {
             }
             self.energy.extend(sound(sample(|one| one.energy_j, measured.energy.0, joules)));
             let Some(loss) = measured.loss else { continue };
-            let nth = next(&mut counts.reports[n]);
+            let nth = next(&mut counts.reports[whose]);
             if let (Some(before), Some(after)) = (before.loss, after.loss) {
                 let round = seen.round;
                 let sample =
-                    Sample { round, whose: n, nth, before, after, measured: loss, truth: None };
+                    Sample { round, whose, nth, before, after, measured: loss, truth: None };
                 self.loss.extend(sound(sample));
             }
         }

@@ -13,14 +13,14 @@ pub use report::{
     CurveReport, DecreaseReport, FactorReport, GroupReport, SubTwinReport, TwinReport, report,
 };
 
-use super::{RunError, opened};
+use super::{RunError, read_run_identity};
 use crate::cost::Hardware;
 use crate::record::{CalibrationRow, RecordError, RoundRow, RunFolder, TerminalRow};
 use crate::round::{
     Decision, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision, TerminalId,
     TerminalOutcome, TerminalReport, TrainingPlan,
 };
-use crate::scenario::{Method, Scenario, Seeds, TwinParts, assemble_twin};
+use crate::scenario::{Method, Registry, Scenario, Seeds, TwinParts, assemble_twin};
 use crate::station::StationMemory;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
 
@@ -56,8 +56,9 @@ pub struct ReplayedRound<'a> {
 impl Replay {
     /// Reads and checks the folder of a finished run.
     pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
-        let (scenario, method, Seeds { seed, .. }) = opened(folder)?;
-        let twin = assemble_twin(&scenario, method, seed)?;
+        let (scenario, method, Seeds { seed, .. }) =
+            read_run_identity(folder, &Registry::builtin())?;
+        let twin = assemble_twin(&scenario, &method, seed)?;
         let (rounds, terminals) = (folder.read_rounds()?, folder.read_terminals()?);
         let calibrations = folder.read_calibrations()?;
         let replay = Self { scenario, method, seed, twin, rounds, terminals, calibrations };
@@ -79,11 +80,11 @@ impl Replay {
     /// The rounds, oldest first.
     pub fn rounds(&self) -> impl Iterator<Item = ReplayedRound<'_>> {
         let mut memory = StationMemory::new(self.twin.nominal.n_tasks);
-        let rows = self.terminals.chunks(self.n_terminals());
+        let rows = self.terminals.chunk_by(|a, b| a.round == b.round);
         self.rounds.iter().zip(rows).map(move |(round, rows)| {
-            let sheets = self.twin.nominal.hardware.iter();
+            let sheet = |row: &TerminalRow| self.twin.nominal.hardware[row.terminal as usize];
             let reports: Vec<TerminalReport> =
-                rows.iter().zip(sheets).map(|(row, sheet)| terminal_report(row, *sheet)).collect();
+                rows.iter().map(|row| terminal_report(row, sheet(row))).collect();
             let seen = memory.observation(&reports, round.aggregated);
             let plan = self.twin.nominal.cost.limits.project(decision(round, rows));
             let outcome = self.outcome(round, rows);
@@ -128,21 +129,24 @@ impl Replay {
 
     fn check_terminals(&self) -> Result<(), (&'static str, String)> {
         let wrong = |reason: String| Err(("terminals.parquet", reason));
-        let (n_rounds, n_terminals) = (self.rounds.len(), self.n_terminals());
-        let (found, expected) = (self.terminals.len(), n_rounds.saturating_mul(n_terminals));
+        let present = |round: &RoundRow| {
+            let ids = self.scenario.members(round.round).into_iter();
+            ids.map(move |id| (round.round, id.0 as usize)).collect::<Vec<_>>()
+        };
+        let places: Vec<(u64, usize)> = self.rounds.iter().flat_map(present).collect();
+        let (found, expected) = (self.terminals.len(), places.len());
         if found != expected {
+            let n_rounds = self.rounds.len();
             return wrong(format!(
-                "{found} rows, expected {expected}: {n_rounds} rounds of {n_terminals} terminals"
+                "{found} rows, expected {expected}: {n_rounds} rounds of the terminals present"
             ));
         }
         let n_layers = self.twin.nominal.cost.profile.cuts.len() as u64;
-        for (idx, row) in self.terminals.iter().enumerate() {
-            let place = (idx / n_terminals + 1, idx % n_terminals);
-            let task = self.twin.nominal.tasks[place.1] as u64;
+        for (idx, (row, (round, terminal))) in self.terminals.iter().zip(places).enumerate() {
             let checks = [
-                ("round", row.round, place.0 as u64),
-                ("terminal", row.terminal, place.1 as u64),
-                ("task", row.task, task),
+                ("round", row.round, round),
+                ("terminal", row.terminal, terminal as u64),
+                ("task", row.task, self.twin.nominal.tasks[terminal] as u64),
                 ("held_layers", row.held_layers, row.held_layers.min(n_layers)),
                 ("owed_layers", row.owed_layers, row.owed_layers.min(n_layers)),
             ];

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::score::{brier, centred_ranks, correlation, median};
 use super::{Forecasts, Replay, Sample};
 use crate::cost::Hardware;
+use crate::round::TerminalId;
 use crate::scenario::suite_of;
 use crate::statistics::mean;
 use crate::tasks::Suite;
@@ -22,6 +23,9 @@ const FIRST_MEASUREMENTS: u64 = 2;
 pub struct TwinReport {
     /// Name of the scenario.
     pub scenario: String,
+    /// What kind of scenario it is, where that needs saying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
     /// The method that decided in the run.
     pub method: String,
     /// Seed of the run.
@@ -156,7 +160,8 @@ pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
     let loops = [("network", freeze.network), ("training", freeze.training), ("task", freeze.task)];
     TwinReport {
         scenario: replay.scenario.name().to_owned(),
-        method: replay.method.name.to_owned(),
+        note: replay.scenario.note(),
+        method: replay.method.name().to_owned(),
         seed: replay.seed,
         rounds: replay.n_rounds(),
         frozen: loops.iter().filter(|(_, frozen)| *frozen).map(|(name, _)| *name).collect(),
@@ -245,8 +250,10 @@ fn hidden(replay: &Replay, forecasts: &Forecasts) -> Vec<FactorReport> {
     let factor = |name, value: fn(&Hardware) -> f64, belief: fn(&Calibration) -> Belief| {
         let ratio =
             |n: &usize| value(&replay.twin.nominal.hardware[*n]) / value(&replay.twin.truth[*n]);
-        let beliefs = forecasts.twin.network.calibrations();
-        let calibrated = |n: &usize| ratio(n) * belief(&beliefs[*n]).mean.exp();
+        let calibrated = |n: &usize| {
+            let known = forecasts.twin.calibration(TerminalId(*n as u32));
+            ratio(n) * known.map_or(1.0, |known| belief(&known).mean.exp())
+        };
         FactorReport {
             name,
             n_terminals: often.len(),

@@ -1,20 +1,20 @@
 //! What a plan must be: `study.json` may come from anywhere, and names in it become folders.
 
 use super::{Plan, PlannedPoint};
-use crate::scenario::{Scenario, method};
+use crate::scenario::{Registry, Scenario};
 
 /// Replicates of a seed, at most.
 const MOST_REPLICATES: u64 = 1000;
 
 impl Plan {
     /// Refuses a plan that is none, in one line: field, value, expectation.
-    pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
+    pub fn check(&self, scenario: &Scenario, registry: &Registry) -> Result<(), String> {
         if self.scenario != scenario.name() {
             let expected = scenario.name();
             return Err(format!("scenario is `{}`, expected `{expected}`", self.scenario));
         }
         self.check_seeds()?;
-        self.check_points()?;
+        self.check_points(registry)?;
         let reference = &self.reference;
         if !self.subjects().contains(reference) {
             let (point, method) = (&reference.point, &reference.method);
@@ -37,11 +37,11 @@ impl Plan {
         }
     }
 
-    fn check_points(&self) -> Result<(), String> {
+    fn check_points(&self, registry: &Registry) -> Result<(), String> {
         if self.points.is_empty() {
             return Err("points are none, expected at least one".to_owned());
         }
-        self.points.iter().try_for_each(check_methods)?;
+        self.points.iter().try_for_each(|point| check_methods(point, registry))?;
         let folders = self.points.iter().map(|point| folder_name(&point.label));
         match repeated(folders) {
             Some(folder) => {
@@ -52,15 +52,15 @@ impl Plan {
     }
 }
 
-fn check_methods(point: &PlannedPoint) -> Result<(), String> {
+fn check_methods(point: &PlannedPoint, registry: &Registry) -> Result<(), String> {
     let PlannedPoint { label, methods, .. } = point;
     if methods.is_empty() {
         return Err(format!("methods at `{label}` are none, expected at least one"));
     }
     for name in methods {
-        let known = method(name).map_err(|error| error.to_string())?.name;
-        if known != name {
-            return Err(format!("method is `{name}`, expected `{known}`"));
+        let known = registry.method(name).map_err(|error| error.to_string())?;
+        if known.name() != name {
+            return Err(format!("method is `{name}`, expected `{}`", known.name()));
         }
     }
     match repeated(methods.iter()) {

@@ -134,7 +134,7 @@ impl Executor<'_> {
         let (folder, begun) = study.run_folder(job)?;
         let spec = RunSpec {
             scenario: job.scenario.clone(),
-            method: job.method,
+            method: job.method.clone(),
             seed: job.seed.seed,
             replicate: job.seed.replicate,
             checkpoint_every: self.checkpoint_every,

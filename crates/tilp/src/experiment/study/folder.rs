@@ -10,7 +10,7 @@ use super::finished::kept;
 use super::{Episodes, Finished, Job, Plan, StudyKind, Subject};
 use crate::experiment::RunError;
 use crate::record::{RecordError, RunFolder, unique_name, write_beside};
-use crate::scenario::{Scenario, ScenarioError, Seeds};
+use crate::scenario::{Registry, Scenario, ScenarioError, Seeds};
 
 pub(super) const PLAN: &str = "study.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
@@ -87,8 +87,18 @@ pub enum StudyError {
 impl StudyFolder {
     /// Begins a study, or goes on with the same one.
     pub fn create(path: &Path, plan: Plan, scenario: &Scenario) -> Result<Self, StudyError> {
-        plan.jobs(scenario)?; // all that is asked for exists
-        plan.check(scenario).map_err(StudyError::Plan)?;
+        Self::create_with(path, plan, scenario, &Registry::builtin())
+    }
+
+    /// The same with methods of one's own.
+    pub fn create_with(
+        path: &Path,
+        plan: Plan,
+        scenario: &Scenario,
+        registry: &Registry,
+    ) -> Result<Self, StudyError> {
+        plan.jobs(scenario, registry)?; // all that is asked for exists
+        plan.check(scenario, registry).map_err(StudyError::Plan)?;
         let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), plan.to_json())];
         if !path.join(PLAN).exists() && is_free(path, &files[0].1)? {
             appear(path, &files)?;
@@ -97,7 +107,7 @@ impl StudyFolder {
         if !holds(path, &files)? {
             return Err(StudyError::Other { path: path.to_owned() });
         }
-        Self::open(path)
+        Self::open_with(path, registry)
     }
 
     /// Runs in a folder that belong to no plan: nothing but their folders is kept there.
@@ -116,6 +126,11 @@ impl StudyFolder {
 
     /// The study in a folder.
     pub fn open(path: &Path) -> Result<Self, StudyError> {
+        Self::open_with(path, &Registry::builtin())
+    }
+
+    /// The same with methods of one's own.
+    pub fn open_with(path: &Path, registry: &Registry) -> Result<Self, StudyError> {
         let file = path.join(PLAN);
         let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
             ErrorKind::NotFound => StudyError::Absent { path: path.to_owned() },
@@ -126,8 +141,8 @@ impl StudyFolder {
         };
         let plan: Plan = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         let scenario = Scenario::load(&path.join(SCENARIO).display().to_string(), &[])?;
-        plan.check(&scenario).map_err(malformed)?;
-        let jobs = plan.jobs(&scenario)?;
+        plan.check(&scenario, registry).map_err(malformed)?;
+        let jobs = plan.jobs(&scenario, registry)?;
         let kept = kept(path, &jobs)?;
         Ok(Self { path: path.to_owned(), plan, scenario, jobs, kept })
     }
@@ -280,7 +295,7 @@ fn check_subject(folder: &RunFolder, job: &Job) -> Result<(), RecordError> {
     let Seeds { seed, replicate } = job.seed;
     let replicate = if replicate > 0 { json!(replicate) } else { Value::Null };
     for (field, expected) in
-        [("method", json!(job.method.name)), ("seed", json!(seed)), ("replicate", replicate)]
+        [("method", json!(job.method.name())), ("seed", json!(seed)), ("replicate", replicate)]
     {
         if manifest[field] != expected {
             let reason = format!("{field} is {}, expected {expected}", manifest[field]);

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::record::n_far;
-use crate::scenario::{Method, Scenario, ScenarioError, Seeds, method};
+use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
 pub use execute::{Event, Executor, Host, Tally};
 pub use finished::{Finished, Sample};
@@ -127,21 +127,25 @@ impl Job {
 impl Plan {
     /// All runs on variants of the scenario, seeds outermost: a study that was cut short has whole
     /// seeds, not whole methods.
-    pub fn jobs(&self, scenario: &Scenario) -> Result<Vec<Job>, ScenarioError> {
+    pub fn jobs(
+        &self,
+        scenario: &Scenario,
+        registry: &Registry,
+    ) -> Result<Vec<Job>, ScenarioError> {
         let mut points = Vec::new();
         for point in &self.points {
             let scenario = scenario.varied(&point.overrides)?;
             for label in &point.methods {
-                let method = method(label)?;
+                let method = registry.method(label)?;
                 method.training(&scenario)?; // a fixed compression is within the limit
                 points.push((point, scenario.clone(), method));
             }
         }
         let of = |seed: Seeds| {
             points.iter().map(move |(point, scenario, method)| Job {
-                subject: Subject { point: point.label.clone(), method: method.name.to_owned() },
+                subject: Subject { point: point.label.clone(), method: method.name().to_owned() },
                 scenario: scenario.clone(),
-                method: *method,
+                method: method.clone(),
                 seed,
             })
         };

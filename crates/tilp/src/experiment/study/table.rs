@@ -287,6 +287,21 @@ impl Table {
         })
     }
 
+    /// What kind of scenario the runs are of, where that needs saying.
+    pub fn note(&self) -> Option<&str> {
+        let mut runs = self.rows.iter().flat_map(|row| &row.runs);
+        runs.find_map(|(_, run)| run.summary.note.as_deref())
+    }
+
+    /// Lines as CSV. Where there is a note, every line has it in a last column.
+    fn csv(&self, mut lines: Vec<Vec<String>>) -> String {
+        if let Some(note) = self.note() {
+            let notes = std::iter::once("note").chain(std::iter::repeat(note));
+            lines.iter_mut().zip(notes).for_each(|(line, note)| line.push(note.to_owned()));
+        }
+        csv_text(&lines)
+    }
+
     /// One line a run: every metric, or why there is none.
     pub fn runs_csv(&self) -> String {
         let replicated = self.rows.iter().flat_map(Row::asked).any(|one| one.replicate > 0);
@@ -317,7 +332,7 @@ impl Table {
                 lines.push(line);
             }
         }
-        csv_text(&lines)
+        self.csv(lines)
     }
 
     /// One line for every row and metric: mean, interval, and the comparison with the reference, of a
@@ -357,7 +372,7 @@ impl Table {
                 lines.push(line);
             }
         }
-        csv_text(&lines)
+        self.csv(lines)
     }
 
     /// The table as text for people, in Markdown: means over seeds with 95 % intervals.
@@ -381,6 +396,7 @@ impl Table {
             cells.extend(PRINTED.iter().map(value));
             lines.push(format!("| {} |", cells.join(" | ")));
         }
+        lines.extend(self.note().map(|note| format!("\n{note}")));
         lines.extend(self.gaps().iter().map(|gap| format!("\n{gap}")));
         lines.join("\n") + "\n"
     }

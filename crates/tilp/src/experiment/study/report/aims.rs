@@ -93,7 +93,8 @@ pub fn markdown(plan: &Plan, table: &Table) -> Option<String> {
 /// be held against; where none of the eight ran with guard alone, the first half says so.
 pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
     let ours = table.rows.get(table.reference).filter(|row| row.subject.method == "tilp")?;
-    if plan.question != StudyKind::Compare || ours.runs.is_empty() {
+    // The aims are about policies that move robots.
+    if plan.question != StudyKind::Compare || ours.runs.is_empty() || table.note().is_some() {
         return None;
     }
     let is_guarded = |row: &&Row| row.subject.method.ends_with("+guard") && !row.runs.is_empty();

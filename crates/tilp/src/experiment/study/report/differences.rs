@@ -81,5 +81,5 @@ const FIXED: [&str; 6] = [
      limit would never be felt.",
     "Learning rates are picked for each method on tuning seeds, from one grid: one rate for all \
      would be the rate of one of them.",
-    "The eight methods were rebuilt from what is public of them: <code>docs/methods.md</code>.",
+    "The eight methods were rebuilt from what is public of them: <code>docs/explain/methods.md</code>.",
 ];

@@ -7,7 +7,11 @@ use crate::statistics::Estimate;
 /// What came out of a study.
 pub fn headline(plan: &Plan, table: &Table) -> String {
     let found = if table.by_point { along(plan, table) } else { beside(plan, table) };
-    found.unwrap_or_else(|| alone(plan, table))
+    let found = found.unwrap_or_else(|| alone(plan, table));
+    match table.note() {
+        Some(note) => format!("{found} ({note}.)"),
+        None => found,
+    }
 }
 
 /// Where there is nothing to compare: the success of the one row with runs, or how many there are.

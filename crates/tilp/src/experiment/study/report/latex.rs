@@ -29,6 +29,10 @@ pub fn table(plan: &Plan, table: &Table) -> String {
         }
         lines.push(format!("{name} & {} \\\\", cells.join(" & ")));
     }
+    if let Some(note) = table.note() {
+        let columns = head.len() + if by_point { 3 } else { 2 };
+        lines.push(format!("\\midrule\n\\multicolumn{{{columns}}}{{l}}{{{}}} \\\\", escaped(note)));
+    }
     lines.extend(["\\bottomrule".to_owned(), "\\end{tabular}".to_owned()]);
     lines.join("\n") + "\n"
 }

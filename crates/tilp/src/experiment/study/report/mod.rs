@@ -81,7 +81,10 @@ impl Section {
         let plan = shards[0].plan.clone();
         let results = merged(shards)?;
         let table = Table::new(&plan, &results);
-        let figures = figures_of(&plan, &table);
+        let mut figures = figures_of(&plan, &table);
+        if let Some((kind, _)) = table.note().and_then(|note| note.split_once(':')) {
+            figures.iter_mut().for_each(|(_, one)| one.title = format!("{} ({kind})", one.title));
+        }
         let line = |(job, result): (&Job, &RunResult)| match &result.outcome {
             Outcome::Done(run) => Some(run.line(job)),
             _ => None,

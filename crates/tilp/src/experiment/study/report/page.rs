@@ -96,6 +96,9 @@ fn shown(section: &Section, place: &str) -> String {
         escaped(&title(plan)),
         escaped(&headline(plan, table))
     );
+    if let Some(note) = table.note() {
+        let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(note));
+    }
     if !set_apart.is_empty() {
         let (scenario, values) = (escaped(&plan.scenario), codes(set_apart));
         let _ =
@@ -161,6 +164,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.35rem; margin-top: 3rem; }
 h3 { font-size: 1.1rem; margin-top: 2rem; }
 .headline { font-size: 1.1rem; }
 .gaps { color: #d55e00; }
+.note { border-left: 4px solid #d55e00; padding-left: 0.8rem; font-weight: 700; }
 .scroll { overflow-x: auto; }
 figure { margin: 2rem 0; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }

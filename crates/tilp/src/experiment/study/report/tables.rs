@@ -72,7 +72,11 @@ fn wrapped(caption: &str, head: &str, body: &str) -> String {
 
 /// The columns of the paper, beside the paper's own numbers where it has any.
 pub fn main_table(plan: &Plan, table: &Table) -> String {
-    let of = |row: &Row| published(plan.question, &row.subject.point, &row.subject.method);
+    let of = |row: &Row| match table.note() {
+        // The paper's numbers are those of policies that move robots.
+        Some(_) => None,
+        None => published(plan.question, &row.subject.point, &row.subject.method),
+    };
     let has_paper = table.rows.iter().any(|row| of(row).is_some());
     let mut head = format!("<tr><th></th><th>Seeds</th>{}", titles(&COLUMNS));
     if has_paper {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod aims;
 mod made_up;
+mod own_methods;
 mod pages;
 mod plans;
 mod tables;
@@ -13,7 +14,7 @@ use super::*;
 use crate::experiment::Time;
 use crate::record::{RunFolder, fingerprint};
 use crate::round::{Allocator, DecideError, Decision, Observation};
-use crate::scenario::Method;
+use crate::scenario::{Method, Registry};
 use crate::snapshot::Persist;
 
 /// A folder that is gone with its owner.
@@ -187,12 +188,11 @@ impl Allocator for Broken {
     }
 }
 
-const PANICS: Method = Method::own("panics", "fails", |inputs| {
-    Box::new(Broken { panics: true, n_cuts: inputs.problem.cost.limits.cuts[0] })
-});
-const NOT_A_NUMBER: Method = Method::own("not-a-number", "fails", |inputs| {
-    Box::new(Broken { panics: false, n_cuts: inputs.problem.cost.limits.cuts[0] })
-});
+fn broken_method(name: &'static str, panics: bool) -> Method {
+    Method::own(name, "fails", move |inputs| {
+        Box::new(Broken { panics, n_cuts: inputs.problem.cost.limits.cuts[0] })
+    })
+}
 
 #[test]
 fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
@@ -202,8 +202,8 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     executor().execute(&healthy, Shard::WHOLE, &host).unwrap();
     // The same study with two of its four runs by methods that are broken.
     let mut broken = study(&scratch.path("broken"));
-    broken.jobs[0].method = PANICS;
-    broken.jobs[1].method = NOT_A_NUMBER;
+    broken.jobs[0].method = broken_method("panics", true);
+    broken.jobs[1].method = broken_method("not-a-number", false);
     let tally = executor().execute(&broken, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally, Tally { done: 2, failed: 2, left: 0 });
     let results = merged(&[&broken]).unwrap();

@@ -62,7 +62,7 @@ fn a_sweep_changes_what_it_says() {
     let plan = values(Axis::Retention, &["0.8", "0.9", "0.7"]).unwrap();
     assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.2");
     assert_eq!(plan.points[2].overrides[1], "limits.compression=0.30000000000000004");
-    plan.jobs(&base).unwrap();
+    plan.jobs(&base, &Registry::builtin()).unwrap();
     let plan = values(Axis::Snr, &["-5"]).unwrap();
     assert_eq!(plan.points[0].overrides, ["cell.noise_figure_db=14"]);
     let plan = values(Axis::Split, &["deep", "any"]).unwrap();
@@ -85,7 +85,7 @@ fn groups_of_methods_stand_for_the_rows_of_the_main_table() {
     assert_eq!(plan.points[0].methods.len(), 14);
     let plan = comparison(&question(&["tilp", "published", "compressed", "asfl"], &[0]));
     assert_eq!(plan.points[0].methods.len(), 1 + 8 + 16);
-    assert!(plan.jobs(&scenario()).is_ok());
+    assert!(plan.jobs(&scenario(), &Registry::builtin()).is_ok());
 }
 
 #[test]

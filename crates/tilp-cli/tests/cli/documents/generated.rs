@@ -1,0 +1,257 @@
+//! Documents that are made from something else: the reference of commands from the command line's
+//! definition, the table of the README from the results. `UPDATE_EXPECT=1` writes them anew.
+
+use std::fmt::Write;
+use std::fs;
+
+use clap::{Arg, Command, CommandFactory};
+
+use super::arguments::Arguments;
+use super::root;
+
+/// Compares a file with what it should be, or writes it.
+fn expect(name: &str, expected: &str) {
+    let path = root().join(name);
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(&path, expected).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    let lines = found.lines().zip(expected.lines()).position(|(found, expected)| found != expected);
+    let line = lines.unwrap_or(found.lines().count().min(expected.lines().count())) + 1;
+    assert!(
+        found == expected,
+        "{name}:{line} is out of date; UPDATE_EXPECT=1 cargo test -p tilp-cli --test cli documents"
+    );
+}
+
+#[test]
+fn the_reference_of_commands_is_that_of_the_program() {
+    let mut text = String::from(
+        "# Commands\n\nGenerated from the definition of the command line by a test \
+         (`UPDATE_EXPECT=1 cargo test -p tilp-cli --test cli documents`).\n\
+         `tilp VERB --help` prints the same.\n",
+    );
+    let mut command = Arguments::command();
+    command.build();
+    verbs(&command, &mut text);
+    expect("docs/reference/cli.md", &text);
+}
+
+/// A section for every command that can be typed, in the order of the help.
+fn verbs(command: &Command, text: &mut String) {
+    for below in command.get_subcommands().filter(|one| one.get_name() != "help") {
+        if below.has_subcommands() {
+            verbs(below, text);
+        } else {
+            section(below, text);
+        }
+    }
+}
+
+fn section(command: &Command, text: &mut String) {
+    let mut command = command.clone();
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let name = command.get_bin_name().unwrap_or_default().to_owned();
+    let about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
+    let about = about.unwrap_or_default();
+    let about = about.trim_end_matches('.');
+    write!(text, "\n## {name}\n\n{about}.\n\n```\n{usage}\n```\n\n").unwrap();
+    text.push_str("| argument | meaning | default |\n|---|---|---|\n");
+    for argument in command.get_arguments().filter(|one| one.get_id() != "help") {
+        text.push_str(&row(argument));
+    }
+    if let Some(after) = command.get_after_help() {
+        write!(text, "\n```text\n{}\n```\n", after.to_string().trim_end()).unwrap();
+    }
+}
+
+fn row(argument: &Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let takes_value = argument.get_action().takes_values();
+    let value = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let shown = match (argument.get_long(), takes_value) {
+        (Some(long), true) => format!("--{long} {value}"),
+        (Some(long), false) => format!("--{long}"),
+        (None, _) if argument.is_required_set() => value,
+        (None, _) => format!("[{value}]"),
+    };
+    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    // Defaults that depend on other arguments stand in brackets at the end of the help.
+    let (help, in_words) = match help.split_once(" [default: ") {
+        Some((help, default)) => (help.to_owned(), default.trim_end_matches(']').to_owned()),
+        None => (help, String::new()),
+    };
+    let defaults = argument.get_default_values().iter().map(|one| one.to_string_lossy());
+    let default = match (takes_value, defaults.collect::<Vec<_>>().join(", ")) {
+        (true, fixed) if !fixed.is_empty() => fixed,
+        _ => in_words,
+    };
+    let choices = argument.get_possible_values();
+    let choices: Vec<&str> = choices.iter().map(|one| one.get_name()).collect();
+    let choices = match takes_value && !choices.is_empty() {
+        true => format!(": {}", choices.join(" or ")),
+        false => String::new(),
+    };
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("| `{}` | {}{choices} | {} |\n", plain(&shown), plain(&help), plain(&default))
+}
+
+/// The rows of the README's table: the study and the method.
+const ROWS: [(&str, &str); 8] = [
+    ("compare-default", "tilp"),
+    ("compare-default", "deficit"),
+    ("compare-default", "random"),
+    ("compare-default", "splitnn+guard"),
+    ("compare-default", "splitfed+guard"),
+    ("compare-default", "asfl+guard"),
+    ("compare-default-strongest", "splitnn+guard+q0.75"),
+    ("compare-default-strongest", "splitfed+guard+q0.9"),
+];
+
+/// Its columns: what stands above, the metric, the unit in which it is shown, and whether less is
+/// better.
+const COLUMNS: [(&str, &str, f64, bool); 6] = [
+    ("success, %", "success_final", 0.01, false),
+    ("far third, %", "success_far", 0.01, false),
+    ("rounds to 70 %", "rta_0.7", 1.0, true),
+    ("seconds to 70 %", "tta_s_0.7", 1.0, true),
+    ("joules to 70 %", "eta_j_0.7", 1.0, true),
+    ("MB on the air", "air_total_bytes", 1e6, true),
+];
+
+const BEFORE: &str = "<!-- The table comes from docs/results; a test writes and checks it. -->\n";
+
+#[test]
+fn the_table_of_the_readme_is_made_of_the_results() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (before, rest) = readme.split_once(BEFORE).expect("README.md marks its table");
+    let after = rest.trim_start().split_once("\n\n").expect("a paragraph after the table").1;
+    expect("README.md", &format!("{before}{BEFORE}\n{}\n{after}", table()));
+}
+
+#[test]
+fn the_readme_fits_on_one_screen_and_a_bit() {
+    let n_lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(n_lines <= 75, "README.md has {n_lines} lines");
+}
+
+fn table() -> String {
+    let values: Vec<Vec<Value>> = ROWS.iter().map(|&row| values(row)).collect();
+    let best = |column: usize| {
+        let all = values.iter().filter_map(|row| row[column].mean);
+        let less_is_better = COLUMNS[column].3;
+        all.reduce(|a, b| if (a < b) == less_is_better { a } else { b })
+    };
+    let titles: Vec<&str> = COLUMNS.iter().map(|column| column.0).collect();
+    let rule = "|---".repeat(COLUMNS.len() + 1);
+    let mut text = format!("| method | {} |\n{rule}|\n", titles.join(" | "));
+    for ((_, method), row) in ROWS.iter().zip(&values) {
+        let cells = row.iter().enumerate().map(|(column, value)| {
+            let bold = if value.mean.is_some() && value.mean == best(column) { "**" } else { "" };
+            format!("{bold}{}{bold}", value.shown)
+        });
+        writeln!(text, "| `{method}` | {} |", cells.collect::<Vec<_>>().join(" | ")).unwrap();
+    }
+    text
+}
+
+/// One cell of the table.
+struct Value {
+    /// None if some seed did not get there.
+    mean: Option<f64>,
+    shown: String,
+}
+
+fn values((study, method): (&str, &str)) -> Vec<Value> {
+    let results = Results::read(study);
+    let cell = |&(_, metric, unit, _): &(&str, &str, f64, bool)| {
+        let mean = results.mean(method, metric).map(|mean| mean / unit);
+        let digits = if unit < 1.0 { 1 } else { 0 };
+        let shown = match mean {
+            Some(mean) => format!("{mean:.digits$}"),
+            None => {
+                let of = |column: &str| results.at(results.row(method, metric), column);
+                format!("{} of {} seeds", of("values"), of("runs"))
+            }
+        };
+        Value { mean, shown }
+    };
+    COLUMNS.iter().map(cell).collect()
+}
+
+/// The table of a study.
+struct Results {
+    study: String,
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Results {
+    fn read(study: &str) -> Self {
+        let path = root().join(format!("docs/results/{study}/table.csv"));
+        let text = fs::read_to_string(path).unwrap();
+        let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let mut lines = text.lines().map(cells);
+        Self { study: study.to_owned(), head: lines.next().unwrap(), rows: lines.collect() }
+    }
+
+    fn at<'a>(&self, row: &'a [String], column: &str) -> &'a str {
+        &row[self.head.iter().position(|name| name == column).unwrap()]
+    }
+
+    fn row(&self, method: &str, metric: &str) -> &[String] {
+        let mine = |row: &&Vec<String>| {
+            self.at(row, "method") == method && self.at(row, "metric") == metric
+        };
+        let found = self.rows.iter().find(mine);
+        found.unwrap_or_else(|| panic!("{}: no {metric} of {method}", self.study))
+    }
+
+    /// None if some seed did not get there.
+    fn mean(&self, method: &str, metric: &str) -> Option<f64> {
+        self.at(self.row(method, metric), "mean").parse().ok()
+    }
+
+    /// Methods that reach 70 % on every seed.
+    fn arriving(&self) -> Vec<&str> {
+        let rows = self.rows.iter().filter(|row| self.at(row, "metric") == "rta_0.7");
+        let rows = rows.filter(|row| !self.at(row, "mean").is_empty());
+        rows.map(|row| self.at(row, "method")).collect()
+    }
+}
+
+/// The sentences of the README around its table.
+#[test]
+fn what_the_readme_says_of_tilp_holds_in_the_results() {
+    for study in ["compare-default", "compare-default-strongest"] {
+        let results = Results::read(study);
+        let value = |method: &str, metric: &str| results.mean(method, metric).unwrap();
+        assert_eq!(value("tilp", "violation_zero_share"), 1.0);
+        for other in results.arriving().into_iter().filter(|method| *method != "tilp") {
+            for metric in ["latency_p50_s", "latency_mean_s"] {
+                assert!(value("tilp", metric) < value(other, metric), "{study}: {other}, {metric}");
+            }
+            assert!(value("tilp", "rta_0.7") > value(other, "rta_0.7"), "{study}: {other}");
+        }
+    }
+    let results = Results::read("compare-default");
+    let less = |metric: &str, method: &str, than: &str| {
+        let (a, b) = (results.mean(method, metric).unwrap(), results.mean(than, metric).unwrap());
+        assert!(a < b, "{metric}: {method} {a}, {than} {b}");
+    };
+    for rule in ["deficit", "random"] {
+        less("air_total_bytes", rule, "tilp");
+        less("success_far", "tilp", rule);
+    }
+    less("eta_j_0.7", "splitnn+guard", "tilp");
+    let strongest = Results::read("compare-default-strongest");
+    for row in ["splitnn+guard+q0.75", "splitnn+guard+q0.9"] {
+        for (metric, sign) in
+            [("success_final", 1.0), ("success_far", 1.0), ("air_total_bytes", -1.0)]
+        {
+            let (row, tilp) = (strongest.mean(row, metric), strongest.mean("tilp", metric));
+            assert!(sign * (row.unwrap() - tilp.unwrap()) > 0.0, "{metric}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What the training sub-twin holds of each terminal, and what survives a kill.
+
+use super::{Level, N_SHARED, Report, TrainingTwin};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use crate::twin::track::Track;
+
+/// What is known of one terminal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TrainingPart {
+    level: Option<Level>,
+    /// Rounds trained since the last aggregation.
+    since: f64,
+    sums: [f64; N_SHARED],
+    /// The series of its reports; none before it joins.
+    series: Option<u64>,
+}
+
+impl TrainingPart {
+    /// Numbers kept of an absent terminal.
+    pub const N_NUMBERS: usize = 2 + N_SHARED;
+
+    /// The terminal leaves: its copies are gone, and should it return it will begin a new series.
+    pub fn leave(&mut self) {
+        (self.since, self.series) = (0.0, None);
+    }
+
+    /// An absent terminal as numbers.
+    pub fn to_array(&self) -> [f64; Self::N_NUMBERS] {
+        let [mean, variance] = level_numbers(&self.level);
+        let mut numbers = [0.0; Self::N_NUMBERS];
+        (numbers[0], numbers[1]) = (mean, variance);
+        numbers[2..].copy_from_slice(&self.sums);
+        numbers
+    }
+
+    /// Back from numbers.
+    pub fn from_slice(numbers: &[f64]) -> Self {
+        Self {
+            level: level_of([numbers[0], numbers[1]]),
+            sums: std::array::from_fn(|i| numbers[2 + i]),
+            ..Self::default()
+        }
+    }
+}
+
+impl TrainingTwin {
+    /// What is known of a terminal.
+    pub(crate) fn part(&self, n: usize) -> TrainingPart {
+        TrainingPart {
+            level: self.levels[n],
+            since: self.since[n],
+            sums: self.sums[n],
+            series: Some(self.series[n]),
+        }
+    }
+
+    /// A terminal that returns after so many rounds: its level has drifted.
+    pub(crate) fn aged(&self, part: TrainingPart, rounds: f64) -> TrainingPart {
+        let drift = rounds * self.options.drift * self.options.drift;
+        let level = part.level.map(|one| Level { variance: one.variance + drift, ..one });
+        TrainingPart { level, ..part }
+    }
+
+    /// Other terminals, with the groups they belong to and what is known of each.
+    pub(crate) fn set_terminals(&mut self, groups: Vec<usize>, parts: Vec<TrainingPart>) {
+        self.groups = groups;
+        self.levels = parts.iter().map(|part| part.level).collect();
+        self.since = parts.iter().map(|part| part.since).collect();
+        self.sums = parts.iter().map(|part| part.sums).collect();
+        let mut next = self.next_series;
+        let mut begin = || {
+            next += 1;
+            next - 1
+        };
+        self.series = parts.iter().map(|part| part.series.unwrap_or_else(&mut begin)).collect();
+        self.next_series = next;
+    }
+}
+
+fn level_numbers(level: &Option<Level>) -> [f64; 2] {
+    level.map_or([f64::NAN; 2], |level| [level.mean, level.variance])
+}
+
+fn level_of([mean, variance]: [f64; 2]) -> Option<Level> {
+    (!mean.is_nan()).then_some(Level { mean, variance })
+}
+
+/// Numbers kept of a report.
+const KEPT: usize = N_SHARED + 1;
+
+impl Persist for TrainingTwin {
+    fn save(&self, snapshot: &mut Snapshot) {
+        snapshot.put_f64("twin/training/weights", self.weights.clone());
+        snapshot.put_f64("twin/training/covariance", self.covariance.clone());
+        let [a, b, c, d] = self.track.to_array();
+        snapshot.put_f64("twin/training/track", vec![self.minibatch_variance, a, b, c, d]);
+        let levels = self.levels.iter().flat_map(level_numbers).collect();
+        snapshot.put_f64("twin/training/levels", levels);
+        snapshot.put_f64("twin/training/sums", self.sums.concat());
+        snapshot.put_f64("twin/training/since", self.since.clone());
+        let numbers =
+            self.reports.iter().flat_map(|one| std::iter::once(one.log_loss).chain(one.features));
+        snapshot.put_f64("twin/training/reports", numbers.collect());
+        let whose = self.reports.iter().flat_map(|one| [one.round, one.series]);
+        snapshot.put_u64("twin/training/whose", whose.collect());
+        let groups = self.reports.iter().map(|one| one.group as u64).collect();
+        snapshot.put_u64("twin/training/groups", groups);
+        let series = [&self.series[..], &[self.next_series]].concat();
+        snapshot.put_u64("twin/training/series", series);
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let (n, n_terminals) = (self.weights.len(), self.groups.len());
+        self.weights = snapshot.f64("twin/training/weights", n)?.to_vec();
+        self.covariance = snapshot.f64("twin/training/covariance", n * n)?.to_vec();
+        let track = snapshot.f64("twin/training/track", 5)?;
+        self.minibatch_variance = track[0];
+        self.track = Track::from_slice(&track[1..]);
+        let levels = snapshot.f64("twin/training/levels", 2 * n_terminals)?;
+        self.levels = levels.as_chunks::<2>().0.iter().map(|&level| level_of(level)).collect();
+        let sums = snapshot.f64("twin/training/sums", N_SHARED * n_terminals)?;
+        self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
+        self.since = snapshot.f64("twin/training/since", n_terminals)?.to_vec();
+        self.restore_series(snapshot)?;
+        self.restore_reports(snapshot)
+    }
+}
+
+impl TrainingTwin {
+    /// Snapshots of version 1 have none: there the series of a terminal is its number.
+    fn restore_series(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let n = self.groups.len();
+        (self.series, self.next_series) = ((0..n as u64).collect(), n as u64);
+        if snapshot.len_of("twin/training/series") > 0 {
+            let series = snapshot.u64("twin/training/series", n + 1)?;
+            self.next_series = series[n];
+            self.series = series[..n].to_vec();
+        }
+        Ok(())
+    }
+
+    fn restore_reports(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        const WHOSE: &str = "twin/training/whose";
+        const GROUPS: &str = "twin/training/groups";
+        let n_reports = snapshot.len_of(WHOSE) / 2;
+        let numbers = snapshot.f64("twin/training/reports", KEPT * n_reports)?;
+        let whose = snapshot.u64(WHOSE, 2 * n_reports)?.as_chunks::<2>().0;
+        let most = (self.n_groups as u64).saturating_sub(1);
+        let groups: Vec<u64> = match snapshot.len_of(GROUPS) {
+            0 => whose.iter().map(|&[_, n]| self.group_of(WHOSE, n)).collect::<Result<_, _>>()?,
+            _ => snapshot.u64_up_to(GROUPS, n_reports, most)?.to_vec(),
+        };
+        let reports = whose.iter().zip(groups).zip(numbers.as_chunks::<KEPT>().0);
+        self.reports = reports
+            .map(|((&[round, series], group), v)| Report {
+                round,
+                series,
+                group: group as usize,
+                log_loss: v[0],
+                features: std::array::from_fn(|i| v[1 + i]),
+            })
+            .collect();
+        match self.reports.iter().zip(self.reports.iter().skip(1)).find(|(a, b)| a.round > b.round)
+        {
+            Some((_, late)) => Err(SnapshotError::value(WHOSE, late.round, "rounds in order")),
+            None => Ok(()),
+        }
+    }
+
+    fn group_of(&self, name: &str, terminal: u64) -> Result<u64, SnapshotError> {
+        let group = usize::try_from(terminal).ok().and_then(|n| self.groups.get(n));
+        let expected = || format!("a terminal below {}", self.groups.len());
+        group
+            .map(|&group| group as u64)
+            .ok_or_else(|| SnapshotError::value(name, terminal, expected()))
+    }
+}

@@ -1,0 +1,13 @@
+//! What most programs around TiLP name: `use tilp::prelude::*;`
+//!
+//! Scenarios and the parts of a run, the traits of the roles, what a method of one's own needs, and
+//! the prelude of the planner.
+
+pub use crate::allocate::{Problem, ReferenceKnobs};
+pub use crate::rng::Seed;
+pub use crate::round::{Cell, Evaluator, Experimenter};
+pub use crate::scenario::{
+    Method, MethodInputs, Parts, Scenario, ScenarioError, assemble, method, methods,
+};
+pub use crate::snapshot::Persist;
+pub use tilp_plan::prelude::*;

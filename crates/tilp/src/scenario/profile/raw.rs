@@ -1,0 +1,92 @@
+//! A profile scenario as it is written. `docs/profile.md` explains it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::profile::LawRanges;
+
+/// A scenario without robots and tensors: sizes and work per cut from a table, learning by a law with
+/// hidden parameters. Of `tasks` and `model` only `model.cuts` counts then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Table of the model: a CSV file, or `builtin:smolvla` or `builtin:openvla`. When the scenario is
+    /// read it becomes `cuts`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// Table of the terminals: a CSV file. When the scenario is read it becomes `listed`, and
+    /// `cell.n_terminals` the number of its lines.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub terminals: String,
+    /// Numbers in the label of a sample, sent up with its activation.
+    pub label_values: usize,
+    /// Bits of a trained parameter in model exchange: 32, 16 or 8.
+    pub exchange_bits: u32,
+    /// Samples in the data set of a terminal, fewest and most, drawn log-uniformly.
+    pub samples: [f64; 2],
+    /// How many terminals do each task, in proportion.
+    pub tasks: BTreeMap<String, u32>,
+    /// Ranges of the hidden parameters of learning.
+    pub law: LawRanges,
+    /// What a cut after each part of the model costs, in the order of the parts; the last one is the
+    /// whole model. `model.cuts` counts them from 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<CutRow>,
+    /// The terminals one by one; what is not given is drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listed: Vec<TerminalRow>,
+}
+
+/// What a terminal costs that runs everything up to a cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CutRow {
+    /// What comes last before the cut.
+    pub name: String,
+    /// Numbers of the activation at the cut, of one sample.
+    pub activation_elements: u64,
+    /// Operations of forward and backward pass, of one sample.
+    pub operations: f64,
+    /// Trained parameters: what is exchanged.
+    pub trained_parameters: u64,
+    /// Memory with a minibatch.
+    pub memory_bytes: u64,
+}
+
+/// A terminal of the table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalRow {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// East of the base station; with `y_m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_m: Option<f64>,
+    /// North of the base station; with `x_m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_m: Option<f64>,
+    /// Large-scale gain of its link; it needs no position then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain_db: Option<f64>,
+    /// Operations per cycle by data sheet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations_per_cycle: Option<f64>,
+    /// Processor frequency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_hz: Option<f64>,
+    /// Energy coefficient by data sheet, J s^2 per operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_coefficient: Option<f64>,
+    /// Memory budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Samples in its data set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_samples: Option<u64>,
+    /// Its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
