@@ -308,7 +308,7 @@ pub struct Health {
     /// Steps of centralised training; 0 leaves it out
     #[arg(long, default_value_t = 20_000)]
     pub steps: usize,
-    /// A first look: 100 rounds, two seeds, few episodes, in a folder of its own
+    /// A first look: at most 100 rounds, two seeds, few episodes, in a folder of its own
     #[arg(long)]
     pub quick: bool,
     /// Runs at a time [default: one for each core]

@@ -65,13 +65,13 @@ fn a_budget_that_no_round_fits_into_leaves_the_base_policy() {
 fn budgets_are_enforced_for_every_method() {
     for method in methods() {
         let set = ["limits.budget.seconds=12", "limits.budget.joules=4"];
-        let rounds = spent(&mut parts(method.name, &set));
+        let rounds = spent(&mut parts(method.name(), &set));
         let sums = rounds
             .iter()
             .map(used)
             .fold([0.0; 3], |sum, one| std::array::from_fn(|index| sum[index] + one[index]));
-        assert!(!rounds.is_empty(), "{}", method.name);
-        assert!(sums[0] <= 12.0 && sums[1] <= 4.0, "{}: {sums:?}", method.name);
+        assert!(!rounds.is_empty(), "{}", method.name());
+        assert!(sums[0] <= 12.0 && sums[1] <= 4.0, "{}: {sums:?}", method.name());
     }
 }
 

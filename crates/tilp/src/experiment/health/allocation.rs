@@ -8,7 +8,7 @@
 use serde_json::json;
 
 use super::Examination;
-use super::criteria::{Criterion, Finding};
+use super::criteria::{Criterion, Finding, table};
 use crate::allocate::solve::{Allocation, CutChoice, LeastEnergy, Participant, total_joules};
 use crate::cost::{CostModel, Downlink, FrontCopies, Hardware};
 use crate::experiment::study::{Job, StudyError, StudyFolder};
@@ -164,14 +164,14 @@ pub(super) fn finding(
         }
     }
     let latest = examined.scenario.reference_finish();
-    let mut table = Vec::new();
+    let mut rows = Vec::new();
     for factor in FACTORS {
         let finish = |round: &LeastEnergy| Some(round.earliest(latest)? * factor);
         let label = format!("{factor} x the earliest");
-        table.push(as_json(&label, &allocation_rows(&rounds, &finish)));
+        rows.push(as_json(&label, &allocation_rows(&rounds, &finish)));
     }
     let row = allocation_rows(&rounds, &|_| Some(latest));
-    table.push(as_json(&format!("{:.1} s", latest.0), &row));
+    rows.push(as_json(&format!("{:.1} s", latest.0), &row));
     let [even, full, single] = row.restricted;
     let says = |(ratio, impossible): (f64, usize)| {
         let more = format!("{:+.0} %", 100.0 * (ratio - 1.0));
@@ -188,7 +188,7 @@ pub(super) fn finding(
     let is_live =
         |&(ratio, impossible): &(f64, usize)| ratio >= 1.1 || 2 * impossible >= row.rounds.max(1);
     let holds = (row.rounds > 0).then(|| row.restricted.iter().all(is_live));
-    Ok(Ok(Finding::new(criterion, measured, holds, json!({ "table": table }))))
+    Ok(Ok(Finding::new(criterion, measured, holds, table(&COLUMNS, rows))))
 }
 
 /// The rounds of a run as problems; none if the solver does not know its radio.
@@ -203,6 +203,20 @@ fn recorded(study: &StudyFolder, job: &Job) -> Result<Option<Vec<LeastEnergy>>, 
     Ok(Some(problems(cost, &parts.truth, &rounds, &terminals)))
 }
 
+/// Columns of the table.
+const COLUMNS: [&str; 10] = [
+    "finishing",
+    "rounds",
+    "least_J_a_round",
+    "even_band_%_more",
+    "even_band_impossible",
+    "full_power_%_more",
+    "full_power_impossible",
+    "single_cut_%_more",
+    "single_cut_impossible",
+    "cuts",
+];
+
 fn as_json(label: &str, row: &AllocationRow) -> serde_json::Value {
     let all: usize = row.cuts.iter().map(|(_, count)| count).sum();
     let share = |(cut, count): &(usize, usize)| {
@@ -212,7 +226,7 @@ fn as_json(label: &str, row: &AllocationRow) -> serde_json::Value {
     let mut value = json!({
         "finishing": label,
         "rounds": row.rounds,
-        "least_j_a_round": row.least_j / row.rounds.max(1) as f64,
+        "least_J_a_round": row.least_j / row.rounds.max(1) as f64,
     });
     for (name, (ratio, impossible)) in NAMES.iter().zip(row.restricted) {
         value[format!("{name}_%_more")] = json!(100.0 * (ratio - 1.0));

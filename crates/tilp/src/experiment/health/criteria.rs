@@ -1,7 +1,7 @@
 //! The criteria of a scenario, what is wanted of each, and what was found.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Findings;
 
@@ -130,6 +130,11 @@ impl Finding {
     }
 }
 
+/// A table as details: its columns in order, and a row for each object with these fields.
+pub(super) fn table(columns: &[&str], rows: Vec<Value>) -> Value {
+    json!({ "columns": columns, "table": rows })
+}
+
 /// Findings as a table in Markdown, the tables of the two live criteria below it.
 pub fn as_markdown(findings: &Findings) -> String {
     let Findings { scenario, version, hash, quick, criteria } = findings;
@@ -141,22 +146,22 @@ pub fn as_markdown(findings: &Findings) -> String {
         text += &format!("| {criterion} | {wanted} | {measured} | {} |\n", one.verdict());
     }
     for one in criteria {
-        if let Some(table) = one.details.get("table").and_then(Value::as_array) {
-            text += &format!("\n{}:\n\n{}", one.criterion, rows(table));
+        let array = |name: &str| one.details.get(name).and_then(Value::as_array);
+        if let (Some(columns), Some(table)) = (array("columns"), array("table")) {
+            let columns: Vec<&str> = columns.iter().filter_map(Value::as_str).collect();
+            text += &format!("\n{}:\n\n{}", one.criterion, rows(&columns, table));
         }
     }
     text
 }
 
 /// Objects with the same fields as a table.
-fn rows(objects: &[Value]) -> String {
-    let Some(first) = objects.first().and_then(Value::as_object) else { return String::new() };
-    let names: Vec<&String> = first.keys().collect();
+fn rows(names: &[&str], objects: &[Value]) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let mut text = line(names.iter().map(|name| name.replace('_', " ")).collect());
     text += &format!("|{}\n", "---|".repeat(names.len()));
     for object in objects {
-        let cell = |name: &&String| match &object[name.as_str()] {
+        let cell = |name: &&str| match &object[*name] {
             Value::Number(number) => number.as_f64().map_or(number.to_string(), short),
             Value::String(text) => text.clone(),
             Value::Null => "-".to_owned(),
@@ -180,7 +185,6 @@ fn short(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_criterion_is_found_by_its_name_and_no_other() {
@@ -194,7 +198,8 @@ mod tests {
 
     #[test]
     fn findings_become_a_table_with_verdicts_and_the_tables_behind_them() {
-        let table = json!([{"cut": 2, "share_of_all": 0.5}, {"cut": 3, "share_of_all": null}]);
+        let row = |cut: u64, share: Option<f64>| json!({ "share_of_all": share, "cut": cut });
+        let behind = table(&["cut", "share_of_all"], vec![row(2, Some(0.5)), row(3, None)]);
         let one = |criterion, holds, details| Finding::new(criterion, "x".into(), holds, details);
         let findings = Findings {
             scenario: "tiny".into(),
@@ -203,7 +208,7 @@ mod tests {
             quick: true,
             criteria: vec![
                 one(Criterion::Far, Some(false), Value::Null),
-                one(Criterion::Headroom, None, json!({ "table": table })),
+                one(Criterion::Headroom, None, behind),
             ],
         };
         let text = as_markdown(&findings);

@@ -34,7 +34,7 @@ pub struct Examination {
     pub seeds: Vec<u64>,
     /// Steps of centralised training; 0 leaves it out.
     pub steps: usize,
-    /// A first look: 100 rounds, few seeds, replicates and episodes. Verdicts mean nothing then.
+    /// A first look: at most 100 rounds, few seeds, replicates and episodes. Verdicts mean nothing then.
     pub quick: bool,
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Examination;
-use super::criteria::{Criterion, Finding};
+use super::criteria::{Criterion, Finding, table};
 use crate::experiment::study::{Finished, StudyError, StudyFolder};
 use crate::record::AtThresholds;
 use crate::scenario::{Scenario, Seeds};
@@ -135,7 +135,6 @@ pub(super) fn finding(
 
 /// The verdict at the highest threshold that some setting of every kind reached on every seed.
 fn judged(rows: &[SettingRow]) -> Finding {
-    let table: Vec<Value> = rows.iter().map(as_json).collect();
     let kinds: [fn(&Setting) -> bool; 4] = [
         Setting::is_single,
         |setting| !setting.is_single(),
@@ -146,7 +145,7 @@ fn judged(rows: &[SettingRow]) -> Finding {
         let [a, b, c, d] = kinds.map(|kind| best(rows, threshold, kind));
         Some([a?, b?, c?, d?])
     };
-    let details = json!({ "table": table });
+    let details = table(&COLUMNS, rows.iter().map(as_json).collect());
     let found = (0..3).rev().find_map(|threshold| Some((threshold, at(threshold)?)));
     let Some((threshold, [single, mixed, everybody, few])) = found else {
         let measured = "no threshold was reached on every seed by every kind of rule".to_owned();
@@ -174,6 +173,18 @@ fn judged(rows: &[SettingRow]) -> Finding {
     let holds = Some(q.0 >= 1.1 && x.0 >= 1.1);
     Finding::new(Criterion::Participation, measured, holds, details)
 }
+
+/// Columns of the table.
+const COLUMNS: [&str; 8] = [
+    "deficit_with",
+    "success_%",
+    "s_to_60 %",
+    "J_to_60 %",
+    "s_to_70 %",
+    "J_to_70 %",
+    "s_to_80 %",
+    "J_to_80 %",
+];
 
 fn as_json(row: &SettingRow) -> Value {
     let mut value =

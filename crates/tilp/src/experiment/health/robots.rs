@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::Examination;
-use super::criteria::{Criterion, Finding};
+use super::criteria::{Criterion, Finding, table};
 use crate::cost::CostModel;
 use crate::experiment::{Regime, regime};
 use crate::rng::Seed;
@@ -222,6 +222,16 @@ pub(super) fn finding(
     Ok(Finding::new(Criterion::Health, measured, holds, found.to_json()))
 }
 
+/// Columns of the table of the radio regime.
+const REGIME: [&str; 6] = [
+    "seed",
+    "late_in_a_median_round_%",
+    "reachable_%",
+    "late_always_the_same_%",
+    "rounds_too_crowded_%",
+    "short_of_memory_%",
+];
+
 /// The radio regime, mean over seeds.
 pub(super) fn radio(
     examined: &Examination,
@@ -229,11 +239,11 @@ pub(super) fn radio(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Finding, ScenarioError> {
     let seeds: Vec<u64> = examined.seeds.iter().copied().take(5).collect();
-    let mut table = Vec::new();
+    let mut rows: Vec<serde_json::Value> = Vec::new();
     for &seed in &seeds {
         let parts = assemble(&examined.scenario, method("random")?, seed, cache, progress)?;
         let found = regime(parts.cell.radio(), 300);
-        table.push(json!({
+        rows.push(json!({
             "seed": seed,
             "late_in_a_median_round_%": 100.0 * found.late_median,
             "reachable_%": 100.0 * found.reachable,
@@ -243,13 +253,13 @@ pub(super) fn radio(
         }));
     }
     let mean = |name: &str| {
-        let sum: f64 = table.iter().filter_map(|row| row[name].as_f64()).sum();
+        let sum: f64 = rows.iter().filter_map(|row| row[name].as_f64()).sum();
         sum / seeds.len().max(1) as f64
     };
     let (late, reachable) = (mean("late_in_a_median_round_%"), mean("reachable_%"));
     let measured = format!("{late:.0} % late in a median round, {reachable:.0} % can make it");
     let holds = Some((20.0..=100.0 / 3.0).contains(&late) && reachable >= 95.0);
-    Ok(Finding::new(Criterion::Radio, measured, holds, json!({ "table": table })))
+    Ok(Finding::new(Criterion::Radio, measured, holds, table(&REGIME, rows)))
 }
 
 impl Health {
@@ -272,10 +282,15 @@ impl Health {
             "reachable": self.regime.reachable,
             "crowded": self.regime.crowded,
             "short_of_memory": self.regime.short_of_memory,
+            "columns": SIZES,
             "table": cuts,
         })
     }
 }
+
+/// Columns of the table of cuts.
+const SIZES: [&str; 6] =
+    ["cut", "activation_up_KB", "compressed_most_KB", "work_MFLOP", "copy_KB", "memory_MB"];
 
 impl CutSizes {
     fn to_json(&self) -> serde_json::Value {

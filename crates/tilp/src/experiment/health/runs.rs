@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::criteria::{Criterion, Finding};
+use super::criteria::{Criterion, Finding, table};
 use super::{Examination, allocation, participation, robots};
 use crate::experiment::study::{Finished, Job, Outcome, StudyError, StudyFolder, Subject};
 use crate::record::RecordError;
@@ -47,8 +47,13 @@ impl Examination {
             format!("evaluation.report_episodes={report}"),
             format!("evaluation.final_episodes={last}"),
         ];
-        set.extend(self.quick.then(|| "rounds=100".to_owned()));
+        set.extend(self.quick_rounds());
         set
+    }
+
+    /// Fewer rounds for a first look.
+    fn quick_rounds(&self) -> Option<String> {
+        self.quick.then(|| format!("rounds={}", self.scenario.rounds().min(100)))
     }
 
     /// A scenario at a point.
@@ -104,8 +109,8 @@ impl Examination {
 
     /// The run whose wall time counts: all terminals, as often as the scenario measures.
     pub(super) fn timed_jobs(&self) -> Result<Vec<Job>, ScenarioError> {
-        let quick = self.quick.then(|| "rounds=100".to_owned());
-        let scenario = self.scenario.varied(&quick.into_iter().collect::<Vec<_>>())?;
+        let quick: Vec<String> = self.quick_rounds().into_iter().collect();
+        let scenario = self.scenario.varied(&quick)?;
         let method = method("splitfed")?;
         let subject = Subject { point: "timed".into(), method: method.name().to_owned() };
         let seed = self.seeds.first().copied().unwrap_or(1000).into();
@@ -277,11 +282,11 @@ fn stable(methods: &[(&str, Vec<(Seeds, Finished)>)]) -> Finding {
     let worst = |runs: &[(Seeds, Finished)], of: fn(&Finished) -> Option<f64>| {
         runs.iter().filter_map(|(_, run)| of(run)).reduce(f64::max)
     };
-    let mut table = Vec::new();
+    let mut rows = Vec::new();
     for (name, runs) in methods {
         let dip = worst(runs, early_dip).filter(|_| STEADY.contains(name));
         let lost = runs.iter().filter(|(_, run)| loss(run).is_some_and(|loss| loss > 15.0)).count();
-        table.push(json!({
+        rows.push(json!({
             "method": name,
             "runs": runs.len(),
             "success_%": mean(finals(runs)).map(|mean| 100.0 * mean),
@@ -291,17 +296,25 @@ fn stable(methods: &[(&str, Vec<(Seeds, Finished)>)]) -> Finding {
         }));
     }
     let largest = |field: &str| {
-        table.iter().filter_map(|row| row[field].as_f64()).fold(f64::NEG_INFINITY, f64::max)
+        rows.iter().filter_map(|row: &Value| row[field].as_f64()).fold(f64::NEG_INFINITY, f64::max)
     };
     let dip = largest("worst_below_base_points");
-    let lost: u64 = table.iter().filter_map(|row| row["lost"].as_u64()).sum();
+    let lost: u64 = rows.iter().filter_map(|row| row["lost"].as_u64()).sum();
     let measured = format!(
         "at worst {dip:.1} points below the base policy; {lost} runs lost (at worst {:.1} points \
          below the own best)",
         largest("worst_below_own_best_points")
     );
     let holds = Some(dip <= 5.0 && lost == 0);
-    Finding::new(Criterion::Stable, measured, holds, json!({ "table": table }))
+    let columns = [
+        "method",
+        "runs",
+        "success_%",
+        "worst_below_base_points",
+        "worst_below_own_best_points",
+        "lost",
+    ];
+    Finding::new(Criterion::Stable, measured, holds, table(&columns, rows))
 }
 
 /// Standard deviation of replicates around the mean of their seed, pooled over seeds.
@@ -321,7 +334,7 @@ fn pooled_deviation(runs: &[(Seeds, Finished)]) -> Option<f64> {
 }
 
 fn repeatable(methods: &[(&str, Vec<(Seeds, Finished)>)]) -> Finding {
-    let table: Vec<Value> = methods
+    let rows: Vec<Value> = methods
         .iter()
         .map(|(name, runs)| {
             json!({
@@ -332,11 +345,12 @@ fn repeatable(methods: &[(&str, Vec<(Seeds, Finished)>)]) -> Finding {
         })
         .collect();
     let deviation = |row: &Value| row["standard_deviation_points"].as_f64();
-    let worst = table.iter().filter_map(deviation).fold(0.0, f64::max);
-    let all = table.iter().all(|row| deviation(row).is_some());
+    let worst = rows.iter().filter_map(deviation).fold(0.0, f64::max);
+    let all = rows.iter().all(|row| deviation(row).is_some());
     let measured = format!("at most {worst:.2} points");
     let holds = all.then_some(worst <= 2.0);
-    Finding::new(Criterion::Repeatable, measured, holds, json!({ "table": table }))
+    let columns = ["method", "runs", "standard_deviation_points"];
+    Finding::new(Criterion::Repeatable, measured, holds, table(&columns, rows))
 }
 
 #[cfg(test)]
