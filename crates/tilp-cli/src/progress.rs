@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilp::experiment::{Time, Watcher};
-use tilp::record::RoundRow;
+use tilp::record::event::Executed;
+use tilp::record::{Event, ProcessEvent};
+use tilp::run::Observer;
 
-use crate::clock::WallTime;
 use crate::output::tell;
 use crate::signals::Signals;
 
@@ -16,7 +16,6 @@ use crate::signals::Signals;
 pub struct Progress {
     mode: Mode,
     signals: Option<Signals>,
-    time: WallTime,
     state: Mutex<State>,
 }
 
@@ -28,7 +27,12 @@ enum Mode {
 
 #[derive(Default)]
 struct State {
+    /// Rounds in all.
+    total: u64,
     success: Option<f64>,
+    /// Success was measured in the round in progress.
+    measured: bool,
+    latency_s: f64,
     first_round: Option<(u64, Instant)>,
     last_line: Option<Instant>,
 }
@@ -46,7 +50,7 @@ impl Progress {
         } else {
             Mode::Lines
         };
-        Self { mode, signals, time: WallTime::start(), state: Mutex::default() }
+        Self { mode, signals, state: Mutex::default() }
     }
 
     /// Takes the bar off the screen.
@@ -77,45 +81,80 @@ impl Progress {
         }
     }
 
-    fn time_left(&self, row: &RoundRow, total: u64) -> String {
-        let mut state = self.state.lock().unwrap_or_else(|state| state.into_inner());
-        let (first, since) = *state.first_round.get_or_insert((row.round, Instant::now()));
-        let done = row.round - first;
+    /// Demonstrations of so many terminals are made.
+    pub fn demonstrations(&self, done: usize, total: usize) {
+        let message = "terminals (kept for next time)";
+        self.show("demonstrations", done as u64, total as u64, message, done == total);
+    }
+}
+
+impl State {
+    fn time_left(&mut self, round: u64) -> String {
+        let (first, since) = *self.first_round.get_or_insert((round, Instant::now()));
+        let done = round - first;
         if done == 0 {
             return String::from("-");
         }
-        let left = since.elapsed().as_secs_f64() / done as f64 * (total - row.round) as f64;
+        let ahead = self.total.saturating_sub(round) as f64;
+        let left = since.elapsed().as_secs_f64() / done as f64 * ahead;
         format!("{}:{:02}", left as u64 / 60, left as u64 % 60)
     }
 }
 
-impl Watcher for Progress {
-    fn demonstrations(&self, done: usize, total: usize) {
-        let message = "terminals (kept for next time)";
-        self.show("demonstrations", done as u64, total as u64, message, done == total);
+/// Latency of a round: true where the truth is known, else as measured.
+fn latency_s(event: &Executed) -> f64 {
+    let measured = event.terminals.delay_s.iter().map(|delay| delay.value());
+    match &event.books {
+        Some(books) => books.latency_s.value(),
+        None => measured.fold(0.0, f64::max),
+    }
+}
+
+impl Observer for Progress {
+    fn event(&mut self, event: &Event) {
+        let state = self.state.get_mut().unwrap_or_else(|state| state.into_inner());
+        match event {
+            Event::Decided(decided) => {
+                state.measured = false;
+                // With a budget the end is where its used share leads to.
+                let share = decided.budget_share.map_or(0.0, |share| share.value());
+                if share > 0.0 {
+                    state.total = ((decided.id.0 - 1) as f64 / share).ceil() as u64;
+                }
+            }
+            Event::Executed(executed) => state.latency_s = latency_s(executed),
+            Event::Calibrated(event) | Event::Measured(event) => {
+                state.success = event.rate().or(state.success);
+                state.measured = true;
+            }
+            Event::Header(_) | Event::Finished(_) => {}
+        }
     }
 
-    fn round(&self, row: &RoundRow, total: u64) {
+    fn process(&mut self, event: &ProcessEvent<'_>) {
+        let state = self.state.get_mut().unwrap_or_else(|state| state.into_inner());
+        match *event {
+            ProcessEvent::Demonstrations { done, total } => self.demonstrations(done, total),
+            ProcessEvent::Started { rounds } | ProcessEvent::Resumed { rounds, .. } => {
+                state.total = rounds;
+            }
+            _ => {}
+        }
+    }
+
+    fn completed(&mut self, round: u64) {
         if matches!(self.mode, Mode::Quiet) {
             return;
         }
-        let left = self.time_left(row, total);
-        let measured = row.report_success.or(row.calibration_success);
-        let success = {
-            let mut state = self.state.lock().unwrap_or_else(|state| state.into_inner());
-            state.success = measured.or(state.success);
-            state.success
-        };
-        let success = success.map_or("-".into(), |rate| format!("{:.1} %", 100.0 * rate));
-        let message = format!("success {success}, latency {:.2} s, left {left}", row.latency_s);
-        self.show("round", row.round, total, &message, measured.is_some() || row.round == total);
+        let state = self.state.get_mut().unwrap_or_else(|state| state.into_inner());
+        let (total, left) = (state.total, state.time_left(round));
+        let success = state.success.map_or("-".into(), |rate| format!("{:.1} %", 100.0 * rate));
+        let message = format!("success {success}, latency {:.2} s, left {left}", state.latency_s);
+        let important = state.measured || round == total;
+        self.show("round", round, total, &message, important);
     }
 
     fn asked_to_stop(&self) -> bool {
         self.signals.as_ref().is_some_and(|signals| signals.asked().is_some())
-    }
-
-    fn time(&self) -> &dyn Time {
-        &self.time
     }
 }

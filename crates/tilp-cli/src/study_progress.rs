@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tilp::experiment::Time;
-use tilp::experiment::study::{Event, Host, Shard, StudyFolder};
+use tilp::experiment::study::{Shard, StudyFolder};
+use tilp::record::ProcessEvent;
+use tilp::run::Observer;
 
 use crate::clock::WallTime;
 use crate::output::tell;
@@ -100,51 +102,94 @@ impl State {
     }
 }
 
-impl Host for StudyProgress {
-    fn happened(&self, job: usize, event: Event<'_>) {
-        let name = &self.names[job];
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = match event {
-            Event::Kept => {
+/// One run of a study on the screen.
+pub struct JobProgress<'a> {
+    study: &'a StudyProgress,
+    job: usize,
+    /// Rounds in all.
+    rounds: u64,
+}
+
+impl StudyProgress {
+    /// The observer of a job.
+    pub fn job(&self, job: usize) -> JobProgress<'_> {
+        JobProgress { study: self, job, rounds: 0 }
+    }
+
+    /// What time it is.
+    pub fn time(&self) -> &dyn Time {
+        &self.time
+    }
+}
+
+impl JobProgress<'_> {
+    /// Changes what is known of the study and shows it, with a line of its own if there is one.
+    fn change(&self, change: impl FnOnce(&mut State, &str) -> Option<String>) {
+        let mut state = self.study.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = change(&mut state, &self.study.names[self.job]);
+        self.study.show(&state, line);
+    }
+}
+
+impl Observer for JobProgress<'_> {
+    fn process(&mut self, event: &ProcessEvent<'_>) {
+        let job = self.job;
+        match *event {
+            ProcessEvent::Kept => self.change(|state, _| {
                 state.kept += 1;
                 None
-            }
-            Event::Begun => {
-                state.running.insert(job, [0.0; 2]);
-                None
-            }
-            Event::Round(row, total) => {
-                let now = row.round as f64 / total as f64;
-                if let Some(shares) = state.running.get_mut(&job) {
-                    let first = if shares[1] == 0.0 { now } else { shares[0] };
-                    *shares = [first, now];
-                }
-                None
-            }
-            Event::Done(summary) => {
+            }),
+            ProcessEvent::Started { rounds } => self.begin(0, rounds),
+            ProcessEvent::Resumed { round, rounds } => self.begin(round, rounds),
+            ProcessEvent::Finished { summary } => self.change(|state, name| {
                 state.running.remove(&job);
                 state.done += 1;
                 let success = summary.success_final.map(|rate| format!(" {:.1} %", 100.0 * rate));
                 Some(format!("{name}: success{}", success.unwrap_or_else(|| " -".into())))
-            }
-            Event::Failed(reason) => {
+            }),
+            ProcessEvent::Failed { reason } => self.change(|state, name| {
                 state.running.remove(&job);
                 state.failed += 1;
                 Some(format!("{name}: failed: {reason}"))
-            }
-            Event::Stopped => {
+            }),
+            ProcessEvent::Interrupted { .. } => self.change(|state, _| {
                 state.running.remove(&job);
                 None
+            }),
+            ProcessEvent::Locked => self.change(|state, name| {
+                state.n_jobs -= 1;
+                Some(format!("{name}: left to another process that is at it"))
+            }),
+            ProcessEvent::Demonstrations { .. }
+            | ProcessEvent::Deciding { .. }
+            | ProcessEvent::Decided { .. }
+            | ProcessEvent::Checkpointed { .. } => {}
+        }
+    }
+
+    fn completed(&mut self, round: u64) {
+        let (job, now) = (self.job, round as f64 / self.rounds.max(1) as f64);
+        self.change(|state, _| {
+            if let Some([_, last]) = state.running.get_mut(&job) {
+                *last = now;
             }
-        };
-        self.show(&state, line);
+            None
+        });
     }
 
     fn asked_to_stop(&self) -> bool {
-        self.signals.asked().is_some()
+        self.study.signals.asked().is_some()
     }
+}
 
-    fn time(&self) -> &dyn Time {
-        &self.time
+impl JobProgress<'_> {
+    /// The run begins, or goes on after a round.
+    fn begin(&mut self, round: u64, rounds: u64) {
+        self.rounds = rounds;
+        let (job, share) = (self.job, round as f64 / rounds.max(1) as f64);
+        self.change(|state, _| {
+            state.running.insert(job, [share; 2]);
+            None
+        });
     }
 }

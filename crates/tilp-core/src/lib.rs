@@ -28,6 +28,8 @@
 pub mod compress;
 pub mod cost;
 pub mod datasheet;
+// For the crates of the library, not for its users.
+#[doc(hidden)]
 pub mod lanes;
 pub mod message;
 pub mod rates;

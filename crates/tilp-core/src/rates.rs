@@ -29,8 +29,8 @@ impl RateSchedule {
         self.at_share(round, (round.max(1) - 1) as f64 / self.rounds.max(1) as f64)
     }
 
-    /// The rates of a round before which this share of the training, or of its budget, is over. The
-    /// warm-up goes by rounds in any case.
+    /// The rates of a round before which this share of the run is done: of its rounds, or of its
+    /// budget. The warm-up counts rounds in both cases.
     pub fn at_share(&self, round: u64, progress: f64) -> Rates {
         let cosine = 0.5 * (1.0 + (std::f64::consts::PI * progress.min(1.0)).cos());
         let share = self.final_share + (1.0 - self.final_share) * cosine;

@@ -80,6 +80,21 @@ fn the_same_reports_and_seed_give_the_same_order() {
 }
 
 #[test]
+fn terminals_join_and_leave_between_rounds() {
+    let round = |ids: &[u32]| ids.iter().map(|&n| report(n, 0)).collect::<Vec<_>>();
+    let mut station = description().station(&round(&[3, 7]), 0).unwrap();
+    for ids in [&[3, 7][..], &[7, 12], &[3, 7, 12]] {
+        let reports = round(ids);
+        let seen = station.observe(&reports);
+        let order = station.decide(&seen).unwrap();
+        assert_eq!(order.terminals, ids.iter().map(|&n| TerminalId(n)).collect::<Vec<_>>());
+        let idle = order.terminals.iter().map(|&id| TerminalOutcome::idle(id)).collect();
+        station.learn(&seen, &order.plan, &mut Outcome::of(order.round, idle), None);
+    }
+    assert_eq!(station.round(), 4);
+}
+
+#[test]
 fn a_round_lasts_until_its_slowest_terminal_and_its_loss_is_the_mean_of_those_that_took_part() {
     let done = |n: u32, delay: f64, loss: f64| {
         let (id, half) = (TerminalId(n), Seconds(delay / 2.0));

@@ -8,6 +8,7 @@
 //! 3. [`world::RobotEvaluator`] and [`world::Laboratory`]: calibration episodes, and the experimenter
 //!    with the hidden truth.
 //! 4. [`tasks`]: the robots: suites of tasks, demonstrations, rollouts.
+//! 5. [`profile`]: learning by a law instead of tensors and robots, for models that do not run here.
 //!
 //! Only this crate links the physics engine. The base station runs unchanged without it.
 

@@ -2,15 +2,13 @@
 //!
 //! The method takes the terminals in turn, as many as are predicted to make the deadline together.
 
-use std::ops::ControlFlow;
-
 use tilp::allocate::{Problem, ReferenceKnobs};
 use tilp::experiment::RunError;
+use tilp::record::Event;
 use tilp::round::{Allocator, DecideError, Decision, Observation};
-use tilp::run::{Observer, RoundRecord, run};
+use tilp::run::{Observer, run};
 use tilp::scenario::{Method, Parts, Scenario, assemble};
 use tilp::snapshot::Persist;
-use tilp::station::Station;
 
 /// Everybody in turn.
 struct Turns {
@@ -45,11 +43,19 @@ pub fn turns(n_scheduled: usize) -> Method {
 #[derive(Default)]
 pub struct Rounds(pub Vec<(Vec<usize>, Option<f64>)>);
 
-impl<C> Observer<C> for Rounds {
-    fn completed(&mut self, round: &RoundRecord, _: &C, _: &Station) -> ControlFlow<()> {
-        let scheduled = round.order.plan.decision().scheduled().collect();
-        self.0.push((scheduled, round.outcome.loss));
-        ControlFlow::Continue(())
+impl Observer for Rounds {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Decided(decided) => {
+                let ids = decided.scheduled().map(|id| id as usize);
+                self.0.push((ids.collect(), None));
+            }
+            Event::Executed(executed) => {
+                let loss = executed.loss.map(|loss| loss.value());
+                self.0.last_mut().expect("a round is decided first").1 = loss;
+            }
+            _ => {}
+        }
     }
 }
 

@@ -61,8 +61,11 @@ pub mod record;
 pub mod run;
 pub mod scenario;
 
+// Vector lanes are for the crates of the library, not for its users.
+#[doc(hidden)]
+pub use tilp_core::lanes;
 pub use tilp_core::{
-    cost, datasheet, lanes, message, rng, round, rule, snapshot, statistics, units, wireless,
+    cost, datasheet, message, rng, round, rule, snapshot, statistics, units, wireless,
 };
 pub use tilp_plan::{allocate, rl, search, setup, station, twin};
 pub use tilp_sim::{profile, tasks, world};

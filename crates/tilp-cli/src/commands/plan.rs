@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
 
-use tilp::experiment::{
-    LossDecreaseRow, MOST_BYTES, PlanReport, PlanSpec, TerminalPlanRow, Watcher,
-};
+use tilp::experiment::{LossDecreaseRow, MOST_BYTES, PlanReport, PlanSpec, TerminalPlanRow};
 use tilp::scenario::Scenario;
 
 use super::run::identified;
@@ -62,7 +60,7 @@ fn learned(arguments: &Plan, folder: &Path) -> Result<PlanSpec, Failure> {
             run.method.name()
         )));
     }
-    let checkpoint = opened.read_checkpoint(&run.identity()).map_err(Failure::input)?;
+    let checkpoint = opened.read_planner(&run.identity()).map_err(Failure::input)?;
     let name = folder.join("scenario.toml").display().to_string();
     let scenario = Scenario::load(&name, &overrides).map_err(Failure::input)?;
     Ok(PlanSpec { scenario, seed: run.seed, learned: Some(checkpoint) })

@@ -8,6 +8,7 @@ use tilp::record::{RecordError, RunFolder, Summary};
 use tilp::scenario::{Registry, Scenario, Seeds, method};
 
 use crate::arguments::{Format, Run};
+use crate::clock::WallTime;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
@@ -20,11 +21,12 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
         None => new(&arguments)?,
     };
     let signals = Signals::listen().map_err(Failure::failed)?;
-    let progress = Progress::new(arguments.quiet, Some(signals.clone()));
+    let mut progress = Progress::new(arguments.quiet, Some(signals.clone()));
     let path = folder.path().to_owned();
     let cache = super::cache();
     let resume = arguments.resume.is_some();
-    let ended = run_single(&spec, folder, resume, cache.as_ref(), &progress);
+    let time = WallTime::start();
+    let ended = run_single(&spec, folder, resume, cache.as_ref(), &time, &mut progress);
     progress.clear();
     // Where a manifest stands, the run had begun.
     let begun = path.join("manifest.json").exists();

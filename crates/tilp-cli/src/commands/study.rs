@@ -6,6 +6,7 @@ use tilp::experiment::study::{
     Axis, Executor, Outcome, Plan, Question, Shard, StudyFolder, Subject, Tally, ablations,
     comparison,
 };
+use tilp::run::Observer;
 use tilp::scenario::Scenario;
 
 use super::report::write;
@@ -141,7 +142,8 @@ fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failu
     let progress = StudyProgress::new(study.quiet, &folder, shard, signals.clone());
     // A run that panics is shown as failed with its reason, not with a trace over the progress.
     std::panic::set_hook(Box::new(|_| {}));
-    let tally = executor.execute(&folder, shard, &progress);
+    let observers = |job| Box::new(progress.job(job)) as Box<dyn Observer + '_>;
+    let tally = executor.execute(&folder, shard, progress.time(), &observers);
     let _ = std::panic::take_hook();
     progress.clear();
     let tally = tally.map_err(Failure::study)?;

@@ -73,5 +73,5 @@ fn check(wrong: impl Fn(&Document, &Piece) -> Vec<String>) {
         document.pieces.iter().flat_map(of_piece).collect::<Vec<_>>()
     });
     let problems: Vec<String> = problems.collect();
-    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+    assert!(problems.is_empty(), "in the documents:\n{}", problems.join("\n"));
 }

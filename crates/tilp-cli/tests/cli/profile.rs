@@ -271,7 +271,7 @@ fn a_bad_law_is_refused_with_its_range() {
         ("profile.law.base_success=[0,1]", "profile.law.base_success"),
         ("profile.law.other=[0.5,0.6]", "at most profile.law.kin"),
         ("profile.law.terminal_sd=-1", "profile.law.terminal_sd = -1, expected 0 to 10"),
-        ("profile.exchange_bits=4", "profile.exchange_bits = 4, expected 32, 16 or 8"),
+        ("learning.trainable={lora=4}", "learning.trainable"),
         ("profile.samples=[0,10]", "profile.samples"),
         ("model.cuts=[1,2,3,4]", "ascending layers of 1..=3"),
         ("cell.n_terminals=9", "cell.n_terminals = 9, expected 4"),

@@ -5,13 +5,17 @@
 //! level would undo most of it.
 
 use rand::Rng as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::quantize;
 use crate::rng::Rng;
 use crate::wire::{get_floats, put_floats};
 
-/// How the parameters of a layer are encoded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How the parameters of a layer are encoded. It is written as its number of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "u32", into = "u32")]
+#[schemars(with = "u32")]
 pub enum Exchange {
     /// 32 bits: as they are.
     #[default]
@@ -36,6 +40,11 @@ impl Exchange {
             Exchange::Half => 16,
             Exchange::Byte => BYTE_BITS,
         }
+    }
+
+    /// Whether this is the default.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 
     /// The encoding with so many bits.
@@ -72,6 +81,20 @@ impl Exchange {
             }
             Exchange::Byte => quantize::get(body, n_parameters, BYTE_BITS, parameters),
         }
+    }
+}
+
+impl TryFrom<u32> for Exchange {
+    type Error = &'static str;
+
+    fn try_from(bits: u32) -> Result<Self, Self::Error> {
+        Self::with_bits(bits).ok_or("expected 32, 16 or 8")
+    }
+}
+
+impl From<Exchange> for u32 {
+    fn from(encoding: Exchange) -> Self {
+        encoding.bits()
     }
 }
 

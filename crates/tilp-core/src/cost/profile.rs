@@ -197,3 +197,40 @@ impl Accounting {
         Bytes(bytes.sum::<usize>() as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::LayerWeights;
+
+    #[test]
+    fn layers_are_billed_with_the_length_of_their_message_in_every_encoding() {
+        let sizes = [2304, 8544, 0, 1, 63, 64, 65, 10752];
+        let cut = |cut: usize| CutProfile {
+            cut,
+            activation_elements: 384,
+            operations: Operations(1.0),
+            parameters: Bytes(4 * sizes[..cut].iter().sum::<usize>() as u64),
+            memory: Bytes(0),
+        };
+        let profile = Profile { batch: 16, action: 4, cuts: (1..=8).map(cut).collect() };
+        for exchange in Exchange::ALL {
+            let (compressor, payload) = (Compressor::Quantize, Payload::Encoded);
+            let billing = Accounting { compressor, payload, sync: Sync::Billed, exchange };
+            let message = |from: usize, to: usize| {
+                Bytes(LayerWeights::n_bytes(exchange, sizes[from..to].iter().copied()) as u64)
+            };
+            for (from, to) in [(0, 2), (1, 5), (3, 8), (7, 8)] {
+                let job = billing.training(&profile, 16, to, 0.0, from, to);
+                assert_eq!((job.sync_down, job.sync_up), (message(from, to), message(0, to)));
+            }
+            let job = billing.training(&profile, 16, 4, 0.0, 5, 0);
+            assert_eq!((job.sync_down, job.sync_up), (Bytes(0), Bytes(0)));
+            let whole = billing.whole(&profile, 16, 0.0);
+            assert_eq!((whole.up, whole.down), (message(0, 8), message(0, 8)));
+            assert_eq!(billing.whole(&profile, 16, 0.9).down, message(0, 8));
+            let free = Accounting { sync: Sync::Free, ..billing };
+            assert_eq!(free.training(&profile, 16, 4, 0.0, 0, 4).sync_up, Bytes(0));
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod decision;
 mod observation;
 mod oracle;
 mod outcome;
+mod rationale;
 mod roles;
 
 pub use books::{Ledger, LossChange, TerminalLedger, Violation};
@@ -25,4 +26,5 @@ pub use observation::{
 };
 pub use oracle::{NetworkTruth, OracleAccess, Question, TrueHardware, Truth};
 pub use outcome::{Outcome, TerminalOutcome, TerminalSuccess};
+pub use rationale::{ExpectedRound, Rationale, Reason, TerminalRationale};
 pub use roles::{Allocator, Cell, CellError, Evaluator, Experimenter, NoExperimenter};

@@ -2,7 +2,7 @@
 
 use super::{
     DecideError, Decision, Ledger, Observation, OracleAccess, Outcome, ProjectedDecision, Question,
-    RoundOrder, TerminalId, TerminalReport, TerminalSuccess, Truth,
+    Rationale, RoundOrder, TerminalId, TerminalReport, TerminalSuccess, Truth,
 };
 use crate::snapshot::Persist;
 
@@ -36,6 +36,11 @@ pub trait Evaluator {
 pub trait Allocator: Persist {
     /// The decision for the round seen, its training plan included.
     fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError>;
+    /// What it says about the decision made last, for the round seen; none if it has no reasons to
+    /// give. Asking changes nothing.
+    fn rationale(&self, _seen: &Observation) -> Option<Rationale> {
+        None
+    }
     /// Learns from what was observed of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &ProjectedDecision, _outcome: &Outcome) {}
     /// The way in for the truth. Every method but `oracle` and `clairvoyant` leaves it closed; a

@@ -39,7 +39,7 @@ pub fn round_delay(delays: impl Iterator<Item = Seconds>) -> Seconds {
 ///
 /// $$ E_n = \kappa_n g_n^2 K_n \varphi(\ell_n) + p_n \delta^{tx}_n $$
 ///
-/// `energy_coefficient` is kappa_n in J s^2 per operation (D16).
+/// `energy_coefficient` is kappa_n in J s^2 per operation.
 ///
 /// Eq. `sys-E`
 pub fn energy(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{BitsPerSecond, Gain, Hertz, Watts};
 
-/// How fading enters the rate of a round (D7).
+/// How fading enters the rate of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateModel {

@@ -22,6 +22,12 @@ impl Place {
         self.x_m.hypot(self.y_m)
     }
 
+    /// The place in the same direction at another distance.
+    pub fn at_distance(self, distance_m: f64) -> Self {
+        let factor = distance_m / self.distance_m();
+        Self { x_m: self.x_m * factor, y_m: self.y_m * factor }
+    }
+
     fn distance_to_m(self, other: Self) -> f64 {
         (self.x_m - other.x_m).hypot(self.y_m - other.y_m)
     }
@@ -52,6 +58,9 @@ pub struct Surroundings {
     pub terminal_height_m: f64,
     /// Distance over which shadowing decorrelates to 1/e.
     pub shadowing_distance_m: f64,
+    /// Share of what is drawn by which the loss of a terminal deviates from the usual one at its
+    /// distance: the loss without shadowing in the more probable of sight and no sight.
+    pub deviation: f64,
 }
 
 /// Large-scale gains G_n: path loss with random line of sight, and correlated log-normal
@@ -67,8 +76,15 @@ pub fn large_scale_gains(places: &[Place], around: &Surroundings, seed: Seed) ->
         let dice: f64 = seed.named("sight").at(n as u64).rng().random();
         let in_sight = dice < around.environment.los_probability(&geometry);
         let sight = if in_sight { Sight::Los } else { Sight::Nlos };
-        let median_db = around.environment.loss_db(sight, &geometry, around.carrier.0 / 1e9);
-        Gain::from_loss_db(median_db + around.environment.shadowing_db(sight) * shadowing[n])
+        let loss_db =
+            |sight: Sight| around.environment.loss_db(sight, &geometry, around.carrier.0 / 1e9);
+        let drawn_db = loss_db(sight) + around.environment.shadowing_db(sight) * shadowing[n];
+        if around.deviation == 1.0 {
+            return Gain::from_loss_db(drawn_db);
+        }
+        let likely = around.environment.los_probability(&geometry) >= 0.5;
+        let usual_db = loss_db(if likely { Sight::Los } else { Sight::Nlos });
+        Gain::from_loss_db(usual_db + around.deviation * (drawn_db - usual_db))
     };
     places.iter().enumerate().map(gain).collect()
 }
@@ -136,11 +152,41 @@ mod tests {
             station_height_m: 10.0,
             terminal_height_m: 1.5,
             shadowing_distance_m: 10.0,
+            deviation: 1.0,
         };
         let places = draw_places(20, 10.0, 500.0, Seed::new(5));
         let gains = large_scale_gains(&places, &around, Seed::new(5));
         assert_eq!(gains, large_scale_gains(&places, &around, Seed::new(5)));
         assert_ne!(gains, large_scale_gains(&places, &around, Seed::new(6)));
         assert!(gains.iter().all(|gain| (40.0..200.0).contains(&gain.loss_db())));
+    }
+
+    #[test]
+    fn the_deviation_from_the_usual_loss_is_scaled_in_decibels() {
+        let losses = |deviation: f64| -> Vec<f64> {
+            let around = Surroundings {
+                environment: Environment::UrbanMicro,
+                carrier: Hertz(3.5e9),
+                station_height_m: 10.0,
+                terminal_height_m: 1.5,
+                shadowing_distance_m: 10.0,
+                deviation,
+            };
+            let places = draw_places(60, 10.0, 650.0, Seed::new(5));
+            let gains = large_scale_gains(&places, &around, Seed::new(5));
+            gains.iter().map(|gain| gain.loss_db()).collect()
+        };
+        let (usual, half, drawn) = (losses(0.0), losses(0.5), losses(1.0));
+        for n in 0..60 {
+            assert!((half[n] - 0.5 * (usual[n] + drawn[n])).abs() < 1e-9, "terminal {n}");
+        }
+        let spread = usual.iter().zip(&drawn).map(|(usual, drawn)| (usual - drawn).abs());
+        assert!(spread.fold(0.0, f64::max) > 10.0);
+    }
+
+    #[test]
+    fn a_place_at_another_distance_has_the_same_direction() {
+        let place = Place { x_m: 3.0, y_m: -4.0 }.at_distance(10.0);
+        assert!((place.x_m - 6.0).abs() < 1e-12 && (place.y_m + 8.0).abs() < 1e-12);
     }
 }

@@ -9,7 +9,7 @@ use super::{Tilp, TilpOptions};
 use crate::rng::Seed;
 use crate::round::{
     Allocator, DecideError, Decision, Observation, OracleAccess, Outcome, ProjectedDecision,
-    Question, Truth,
+    Question, Rationale, Truth,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::twin::{Nominal, Twin};
@@ -68,6 +68,10 @@ impl Allocator for Oracle {
             self.tilp.twin_mut().be_told(&truth);
         }
         self.tilp.decide(seen)
+    }
+
+    fn rationale(&self, seen: &Observation) -> Option<Rationale> {
+        self.tilp.rationale(seen)
     }
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {

@@ -55,7 +55,7 @@ struct Learning {
     payload: Payload,
     sync: Sync,
     #[serde(default)]
-    exchange_bits: Option<u32>,
+    exchange_bits: Exchange,
 }
 
 #[derive(Deserialize)]
@@ -91,8 +91,7 @@ pub(super) fn description(limits: Limits, profile: Profile, n_tasks: usize) -> C
         warm_up: learning.warm_up,
     };
     let (rule, aggregate_every) = (Rule::Parallel, learning.aggregate_every);
-    let Learning { compressor, payload, sync, exchange_bits, .. } = *learning;
-    let exchange = exchange_bits.and_then(Exchange::with_bits).unwrap_or_default();
+    let Learning { compressor, payload, sync, exchange_bits: exchange, .. } = *learning;
     let deadline = limits.deadline;
     CellDescription {
         cost: CostModel {

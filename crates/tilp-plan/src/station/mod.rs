@@ -9,7 +9,8 @@ pub use memory::{StationMemory, TerminalMemory};
 
 use crate::round::{
     Allocator, Budget, BudgetState, BudgetUse, DecideError, Decision, Limits, Observation,
-    OracleAccess, Outcome, ProjectedDecision, RoundOrder, TerminalReport, TerminalSuccess,
+    OracleAccess, Outcome, ProjectedDecision, Rationale, RoundOrder, TerminalReport,
+    TerminalSuccess,
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
@@ -33,6 +34,8 @@ pub struct Station {
     schedule: TrainingSchedule,
     memory: StationMemory,
     budget: Option<BudgetState>,
+    /// The run has ended with its budget: no further round is decided.
+    ended: bool,
 }
 
 impl Station {
@@ -44,13 +47,24 @@ impl Station {
         n_tasks: usize,
     ) -> Self {
         let memory = StationMemory::new(n_tasks);
-        Self { method, limits, schedule, memory, budget: None }
+        Self { method, limits, schedule, memory, budget: None, ended: false }
     }
 
     /// The same with budgets for the whole run.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = (!budget.is_none()).then(|| BudgetState::new(budget));
         self
+    }
+
+    /// Ends the run: its next round does not fit inside its budget. A checkpoint knows it, so that a
+    /// resumed run does not decide that round a second time.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether the run has ended with its budget.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Budgets of the run and what is used of them as metered; none without a budget.
@@ -101,6 +115,11 @@ impl Station {
         }
     }
 
+    /// What the method says about the order just given for the round seen.
+    pub fn rationale(&self, seen: &Observation) -> Option<Rationale> {
+        self.method.rationale(seen)
+    }
+
     /// Learns from the outcome of an executed order, and moves on to the next round. Success
     /// counts reach the method per terminal and, summed, per task.
     pub fn learn(
@@ -136,6 +155,7 @@ impl Persist for Station {
         self.memory.save(snapshot);
         if let Some(BudgetState { used, .. }) = &self.budget {
             used.save("station/used", snapshot);
+            snapshot.put_u64("station/ended", vec![u64::from(self.ended)]);
         }
         self.method.save(snapshot);
     }
@@ -144,6 +164,7 @@ impl Persist for Station {
         self.memory.restore(snapshot)?;
         if let Some(BudgetState { used, .. }) = &mut self.budget {
             *used = BudgetUse::restored("station/used", snapshot)?;
+            self.ended = snapshot.u64_up_to("station/ended", 1, 1)?[0] == 1;
         }
         self.method.restore(snapshot)
     }

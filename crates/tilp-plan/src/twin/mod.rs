@@ -57,10 +57,10 @@ pub struct Nominal {
     pub cost: CostModel,
     /// Hardware by data sheet, one per terminal.
     pub hardware: Vec<Hardware>,
-    /// When a round ends for those who have not finished: the deadline, or the give-up time where
-    /// a round waits (D2).
+    /// When a round ends for terminals that have not finished: the deadline, or the give-up time if
+    /// rounds wait for late terminals.
     pub closes: Seconds,
-    /// No latency counts above this (D3).
+    /// The latency of a terminal never counts as more than this.
     pub give_up: Seconds,
     /// Correlation of the fading between rounds, rho.
     pub rho: f64,
@@ -74,7 +74,7 @@ pub struct Nominal {
     pub n_tasks: usize,
 }
 
-/// Which calibration loops stand still.
+/// Which calibration loops are switched off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freeze {
     /// The network loop.
@@ -98,7 +98,7 @@ pub struct LearningCurve {
 /// Assumptions and switches of the twin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwinOptions {
-    /// Which loops stand still.
+    /// Which loops are switched off.
     pub freeze: Freeze,
     /// Assumptions of the network sub-twin.
     pub network: NetworkOptions,
@@ -114,14 +114,14 @@ pub struct TwinOptions {
     pub weights: RewardWeights,
     /// Probability with which all scheduled terminals of a round meet the deadline.
     pub sureness: f64,
-    /// How many standard deviations of doubt about its loss are held against a terminal when its
-    /// success is predicted, so that hearing of it is worth something.
+    /// The success of a terminal is predicted at its expected loss plus this many standard
+    /// deviations, so that scheduling a terminal whose loss is uncertain has a value.
     pub caution: f64,
-    /// What counts is success at the end. Losses fall as this power of the number of rounds, give
-    /// or take half of it. Without such an outlook a robot that fails for sure looks hopeless, since
-    /// no single round makes it succeed, and one that succeeds already looks worth polishing.
+    /// Success is predicted for the end of training: losses are expected to fall as this power of
+    /// the number of rounds. Without it, a task with no success would never be trained, since no
+    /// single round makes it succeed.
     pub outlook: f64,
-    /// The reward's first term is the gain in success; else the loss decrease (D18).
+    /// The reward's first term is the gain in success; else the loss decrease.
     pub task_driven: bool,
 }
 
@@ -137,14 +137,14 @@ pub struct Twin {
     /// The task sub-twin.
     pub task: TaskTwin,
     scale: Scale,
-    /// Entry n: how many standard deviations each of n terminals must have in hand.
+    /// Entry n: safety margin of each of n scheduled terminals, in standard deviations.
     z: Vec<f64>,
     told: truth::Told,
     members: membership::Members,
 }
 
-/// What a reward is measured against, and how many standard deviations each of n terminals must
-/// have in hand.
+/// What a reward is measured against, and the safety margin of each of n scheduled terminals, in
+/// standard deviations.
 fn measures(nominal: &Nominal, options: &TwinOptions) -> (Scale, Vec<f64>) {
     let (n, limits) = (nominal.hardware.len(), &nominal.cost.limits);
     // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
@@ -190,7 +190,8 @@ impl Twin {
         &self.options
     }
 
-    /// What counts as the gain of a round: of success, or of the loss (D18).
+    /// What counts as the gain of a round: of success, or of the loss if the reward is not
+    /// task-driven.
     pub fn gain(&self, success: f64, loss_decrease: f64) -> f64 {
         if self.options.task_driven { success } else { loss_decrease }
     }
@@ -200,8 +201,8 @@ impl Twin {
         Reward::of(&self.options.weights, &self.scale, deeds)
     }
 
-    /// How many standard deviations each of `n_scheduled` terminals must have in hand so that all
-    /// meet the deadline with the chosen probability.
+    /// Safety margin of each of `n_scheduled` terminals, in standard deviations, with which all of
+    /// them meet the deadline with the chosen probability.
     pub fn sure_z(&self, n_scheduled: usize) -> f64 {
         self.z[n_scheduled]
     }
@@ -273,7 +274,7 @@ impl Twin {
         }
     }
 
-    /// Nobody taking part yet.
+    /// A tally without participants.
     pub(super) fn tally(&self) -> Tally {
         Tally::new(self.nominal.hardware.len(), self.nominal.n_tasks)
     }

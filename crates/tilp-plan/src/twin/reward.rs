@@ -34,7 +34,7 @@ impl Scale {
 /// What a round is rewarded for, imagined or real.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deeds {
-    /// Gain in success, or the loss decrease if that is what counts (D18).
+    /// Gain in success, or the loss decrease if the reward is not task-driven.
     pub gain: f64,
     /// How long it took.
     pub latency: Seconds,

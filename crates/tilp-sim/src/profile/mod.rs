@@ -3,7 +3,7 @@
 //! Sizes and work per cut come from tables; radio, hardware, timing and billing are those of
 //! [`world`](crate::world). What is left is learning: [`Law`] says how losses and success follow from
 //! the samples used, with hidden parameters; [`LawLearner`] keeps the copies of the layers as the
-//! split-learning engine does; [`LawExaminer`] draws episodes. `docs/profile.md` explains the law.
+//! split-learning engine does; [`LawExaminer`] draws episodes. `docs/explain/law.md` explains the law.
 
 mod copies;
 mod examiner;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::RngExt;
 
 use super::{Law, LawEvaluator, LawExaminer, LawLearner, LawRanges, Members};
-use crate::compress::Compressor;
+use crate::compress::{Compressor, Exchange};
 use crate::rng::Seed;
 use crate::round::{Evaluator, TerminalId};
 use crate::snapshot::{Persist, Snapshot};
@@ -346,8 +346,8 @@ fn engine() -> Engine<Policy> {
         optimiser: Optimiser::Sgd { momentum: 0.0 },
         clip: 0.0,
         state_at_aggregation: Default::default(),
-        exchange: Default::default(),
         compressor: Compressor::Quantize,
+        exchange: Exchange::Single,
     };
     let mut data = Dataset::new(2, 1);
     (0..20).for_each(|k| data.push(&[k as f32, 1.0], &[0.5]));

@@ -4,6 +4,7 @@ pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
 pub mod health;
+mod keeper;
 mod open;
 mod plan;
 mod pretrain;
@@ -22,4 +23,4 @@ pub use plan::{
 };
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
-pub use single::{Ended, RunError, RunSpec, Time, Watcher, run_single};
+pub use single::{Ended, RunError, RunSpec, Time, run_single};

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::RecordError;
 use super::error::shortened;
 use super::fingerprint::hex;
+use super::{RecordError, format};
 use crate::snapshot::{Array, Snapshot};
 
 /// Which run a checkpoint belongs to.
@@ -29,6 +29,17 @@ pub struct Identity {
     pub scenario: String,
 }
 
+/// How much of a stream of events there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamMark {
+    /// Events.
+    pub events: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their SHA-256.
+    pub sha256: String,
+}
+
 /// The state of a run after a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
@@ -36,12 +47,12 @@ pub struct Checkpoint {
     pub identity: Identity,
     /// The last round that was completed.
     pub round: u64,
+    /// The events up to then. Rows are made of them again.
+    pub stream: StreamMark,
     /// The state.
     pub state: Snapshot,
 }
 
-const FORMAT: &str = "tilp-checkpoint";
-const VERSION: &str = "4";
 const METADATA: &str = "__metadata__";
 
 /// What the header says of one array.
@@ -55,9 +66,12 @@ struct Entry {
 impl Checkpoint {
     /// The bytes of the file; the same checkpoint always gives the same bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.with_metadata(self.metadata())
+    }
+
+    fn with_metadata(&self, mut metadata: BTreeMap<String, String>) -> Vec<u8> {
         let arrays: BTreeMap<&str, (&str, Vec<u8>)> =
             self.state.0.iter().map(|(name, array)| (name.as_str(), encode(array))).collect();
-        let mut metadata = self.metadata();
         let digest = digest(&metadata, arrays.iter().map(|(n, (t, d))| (*n, *t, &d[..])));
         metadata.insert("sha256".into(), digest);
         let mut header = Map::new();
@@ -78,14 +92,26 @@ impl Checkpoint {
         [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &body].concat()
     }
 
-    /// The checkpoint in untrusted bytes; `path` is named in the error.
+    /// The checkpoint in untrusted bytes, to go on from; `path` is named in the error.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, RecordError> {
+        Self::of_version(format::CHECKPOINT, bytes, path)
+    }
+
+    /// The same, for the state of the planner alone, which earlier versions of the program wrote
+    /// in the same form.
+    pub fn planner_from_bytes(bytes: &[u8], path: &Path) -> Result<Self, RecordError> {
+        Self::of_version(format::CHECKPOINT_PLANNER, bytes, path)
+    }
+
+    fn of_version(earliest: u64, bytes: &[u8], path: &Path) -> Result<Self, RecordError> {
         let corrupt = |reason| RecordError::Corrupt { path: path.to_owned(), reason };
         let file = Parsed::new(bytes).map_err(corrupt)?;
         let found = file.metadata.get("version").map_or("", String::as_str);
-        if file.metadata.get("format").is_some_and(|f| f == FORMAT) && found != VERSION {
+        let is_known = |version: u64| (earliest..=format::CHECKPOINT).contains(&version);
+        let is_ours = file.metadata.get("format").is_some_and(|f| f == format::CHECKPOINT_NAME);
+        if is_ours && !found.parse().is_ok_and(is_known) {
             let (path, found) = (path.to_owned(), shortened(found));
-            return Err(RecordError::Version { path, found, expected: VERSION });
+            return Err(RecordError::Version { path, found, expected: format::CHECKPOINT });
         }
         file.checkpoint().map_err(corrupt)
     }
@@ -117,12 +143,15 @@ impl Checkpoint {
         let replicate = self.identity.replicate;
         let replicate = (replicate > 0).then(|| ("replicate", replicate.to_string()));
         let fields = [
-            ("format", FORMAT.to_owned()),
-            ("version", VERSION.to_owned()),
+            ("format", format::CHECKPOINT_NAME.to_owned()),
+            ("version", format::CHECKPOINT.to_string()),
             ("method", self.identity.method.clone()),
             ("seed", self.identity.seed.to_string()),
             ("scenario", self.identity.scenario.clone()),
             ("round", self.round.to_string()),
+            ("events", self.stream.events.to_string()),
+            ("events_bytes", self.stream.bytes.to_string()),
+            ("events_sha256", self.stream.sha256.clone()),
         ];
         let fields = fields.into_iter().chain(replicate);
         fields.map(|(key, value)| (key.to_owned(), value)).collect()
@@ -179,13 +208,22 @@ impl<'a> Parsed<'a> {
         let replicate = if has_replicate { number("replicate")? } else { 0 };
         let identity = Identity { method, seed: number("seed")?, replicate, scenario };
         let round = number("round")?;
+        // Before version 5 there were no events.
+        let stream = match self.metadata.contains_key("events") {
+            true => StreamMark {
+                events: number("events")?,
+                bytes: number("events_bytes")?,
+                sha256: field("events_sha256")?,
+            },
+            false => StreamMark::default(),
+        };
         let mut state = Snapshot::default();
         for (name, (dtype, data)) in self.arrays {
             let array = decode(&dtype, data)
                 .ok_or_else(|| shortened(&format!("array {name} of type {dtype}")))?;
             state.0.insert(name, array);
         }
-        Ok(Checkpoint { identity, round, state })
+        Ok(Checkpoint { identity, round, stream, state })
     }
 }
 
@@ -244,18 +282,17 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::record::fixture::{history, identity};
+    use crate::record::fixture::identity;
     use crate::rng::Seed;
-    use crate::snapshot::Persist;
 
     fn checkpoint() -> Checkpoint {
         let mut state = Snapshot::default();
-        history(2).save(&mut state);
         state.put_f32("model/weights", vec![1.5, -0.0, f32::MIN_POSITIVE]);
         state.put_f32("model/bias", vec![]);
         state.put_u64("world/round", vec![u64::MAX]);
         state.put_f64("world/clock", vec![0.1, f64::INFINITY]);
-        Checkpoint { identity: identity(), round: 2, state }
+        let stream = StreamMark { events: 9, bytes: 5000, sha256: "ab".repeat(32) };
+        Checkpoint { identity: identity(), round: 2, stream, state }
     }
 
     fn read(bytes: &[u8]) -> Result<Checkpoint, RecordError> {
@@ -334,7 +371,7 @@ mod tests {
     #[test]
     fn forged_headers_never_panic() {
         let max = usize::MAX;
-        let meta = r#""__metadata__":{"format":"tilp-checkpoint","version":"4"}"#;
+        let meta = r#""__metadata__":{"format":"tilp-checkpoint","version":"5"}"#;
         for header in [
             "".to_owned(),
             "null".into(),
@@ -355,7 +392,20 @@ mod tests {
     fn another_version_is_named() {
         let header = r#"{"__metadata__":{"format":"tilp-checkpoint","version":"9"}}"#;
         let message = message(&forged(header, &[]));
-        assert!(message.contains("format version \"9\", expected \"4\""), "{message}");
+        assert!(message.contains("format version \"9\", expected 5"), "{message}");
+    }
+
+    #[test]
+    fn a_checkpoint_of_version_1_of_the_program_gives_its_planner_and_nothing_to_go_on_from() {
+        let mut old = checkpoint();
+        old.stream = StreamMark::default();
+        let mut metadata = old.metadata();
+        metadata.retain(|key, _| !key.starts_with("events"));
+        metadata.insert("version".into(), "3".into());
+        let bytes = old.with_metadata(metadata);
+        assert!(matches!(read(&bytes), Err(RecordError::Version { .. })));
+        let found = Checkpoint::planner_from_bytes(&bytes, Path::new("state")).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{old:?}"));
     }
 
     #[test]

@@ -26,6 +26,15 @@ pub enum RecordError {
         /// The folder.
         path: PathBuf,
     },
+    /// Another process is at work in the folder.
+    #[error(
+        "run folder {} is in use by another process, expected one process at a time: wait for it \
+         or stop it", path.display()
+    )]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
     /// There is a file where a folder should be.
     #[error("run folder {} is a file, expected a new or empty folder", path.display())]
     NotAFolder {
@@ -53,7 +62,7 @@ pub enum RecordError {
         reason: String,
     },
     /// A checkpoint in a form this version does not read.
-    #[error("checkpoint {} has format version {found:?}, expected {expected:?}: go on with the \
+    #[error("checkpoint {} has format version {found:?}, expected {expected}: go on with the \
              version of tilp that wrote it", path.display())]
     Version {
         /// The checkpoint file.
@@ -61,7 +70,7 @@ pub enum RecordError {
         /// Version found.
         found: String,
         /// Version expected.
-        expected: &'static str,
+        expected: u64,
     },
     /// A checkpoint of another run.
     #[error("checkpoint {} belongs to another run: {what} = {found:?}, expected {expected:?}",

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Checkpoint, History, RecordError, Summary, calibrations_to_csv, rounds_to_csv, scalar_events,
-    terminals_to_parquet,
+    Checkpoint, History, RecordError, Summary, calibrations_to_csv, episodes_to_parquet,
+    rounds_to_csv, terminals_to_parquet,
 };
 
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -14,10 +14,16 @@ pub(super) const TERMINALS: &str = "terminals.parquet";
 pub(super) const CALIBRATION: &str = "calibration.csv";
 pub(super) const SUMMARY: &str = "summary.json";
 pub(super) const MODEL: &str = "model.safetensors";
+pub(super) const EPISODES: &str = "episodes.parquet";
+pub(super) const EVENTS: &str = "events.jsonl";
 pub(super) const TIMING: &str = "timing.json";
+/// Process events with their wall times.
+pub(super) const TIMES: &str = "timing.jsonl";
 pub(super) const CHECKPOINT: &str = "checkpoint/state.safetensors";
+/// The process that holds a lock on this file may write into the folder. It stays empty.
+pub(super) const LOCK: &str = ".lock";
 /// How the name of a TensorBoard file begins.
-pub(super) const EVENTS: &str = "events.out.tfevents";
+pub(super) const SCALARS: &str = "events.out.tfevents";
 
 /// Files to be written together, each at most once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,13 +45,23 @@ impl Files {
         self.with(SCENARIO, text.into())
     }
 
-    /// `rounds.csv`, `terminals.parquet` and `calibration.csv`.
-    pub fn history(self, history: &History) -> Result<Self, RecordError> {
-        let terminals = terminals_to_parquet(&history.terminals)?;
+    /// `rounds.csv` and `calibration.csv`, to which rounds are appended.
+    pub fn lines(self, history: &History) -> Self {
         let rounds = rounds_to_csv(&history.rounds).into_bytes();
         let calibrations = calibrations_to_csv(&history.calibrations).into_bytes();
-        let files = self.with(ROUNDS, rounds).with(TERMINALS, terminals);
-        Ok(files.with(CALIBRATION, calibrations))
+        self.with(ROUNDS, rounds).with(CALIBRATION, calibrations)
+    }
+
+    /// `terminals.parquet` and `episodes.parquet`, which are written anew each time.
+    pub fn tables(self, history: &History) -> Result<Self, RecordError> {
+        let terminals = terminals_to_parquet(&history.terminals)?;
+        let episodes = episodes_to_parquet(&history.episodes)?;
+        Ok(self.with(TERMINALS, terminals).with(EPISODES, episodes))
+    }
+
+    /// `events.jsonl`, to which events are appended.
+    pub fn events(self, bytes: Vec<u8>) -> Self {
+        self.with(EVENTS, bytes)
     }
 
     /// `summary.json`. It is written last: where it stands, the run is complete.
@@ -64,12 +80,6 @@ impl Files {
     /// `timing.json`.
     pub fn timing(self, timing: &Value) -> Self {
         self.with(TIMING, lines(timing))
-    }
-
-    /// The TensorBoard file. `start_s` is the wall time of the start in seconds since 1970.
-    pub fn events(self, history: &History, start_s: f64) -> Self {
-        let name = format!("{EVENTS}.{:010}.tilp", start_s as u64);
-        self.with(&name, scalar_events(&history.rounds, start_s))
     }
 
     /// `checkpoint/state.safetensors`.

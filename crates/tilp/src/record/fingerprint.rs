@@ -7,18 +7,18 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::RecordError;
-use super::files::{EVENTS, MANIFEST, TIMING};
+use super::files::{LOCK, MANIFEST, SCALARS, TIMES, TIMING};
 
 /// Hash over all files of a run folder, by relative path, except what may differ between two
-/// runs of the same scenario, method and seed: `timing.json`, the TensorBoard file and the
-/// manifest's `host`.
+/// runs of the same scenario, method and seed: `timing.json`, `timing.jsonl`, the lock, the
+/// TensorBoard file and the manifest's `host`.
 pub fn fingerprint(folder: &Path) -> Result<String, RecordError> {
     let mut hash = Sha256::new();
     for path in files_below(folder)? {
         let relative = path.strip_prefix(folder).unwrap_or(&path);
         let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
         let name = parts.join("/");
-        if name == TIMING || name.starts_with(EVENTS) {
+        if [TIMING, TIMES, LOCK].contains(&&name[..]) || name.starts_with(SCALARS) {
             continue;
         }
         let mut bytes = fs::read(&path).map_err(RecordError::io("read", &path))?;
@@ -82,6 +82,10 @@ mod tests {
         let before = put("checkpoint/state.safetensors", "x");
         assert_eq!(before.len(), 64);
         assert_eq!(put("timing.json", "1"), before);
+        assert_eq!(put("timing.jsonl", "1"), before);
+        assert_eq!(put(".lock", ""), before);
+        assert_ne!(put("events.jsonl", "1"), before);
+        fs::remove_file(folder.join("events.jsonl")).unwrap();
         assert_eq!(put("events.out.tfevents.5.tilp", "1"), before);
         assert_eq!(put("manifest.json", r#"{"host": "b", "seed": 1}"#), before);
         assert_ne!(put("checkpoint/state.safetensors", "y"), before);

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Evaluation, FirstPassage, History, Identity};
+use super::event::{Decided, Event, EventId, Executed, Finished, Header, Measurement};
+use super::{Evaluation, FirstPassage, History, Identity, Summary};
 use crate::cost::Hardware;
 use crate::round::{
     Budget, Decision, Ledger, Limits, LossChange, Observation, Outcome, RoundOrder, SuccessCount,
@@ -40,10 +41,56 @@ pub(super) fn record(round: u64) -> RoundRecord {
     RoundRecord { seen, order, outcome, calibration, books }
 }
 
+/// The decision of a round as an event.
+pub(super) fn decided(round: u64) -> Decided {
+    let RoundRecord { seen, order, .. } = record(round);
+    Decided::new(EventId(round, 0), &seen, &order, None)
+}
+
+/// What came of it.
+pub(super) fn executed(round: u64) -> Executed {
+    let RoundRecord { outcome, books, .. } = record(round);
+    Executed::new(EventId(round, 1), &outcome, books.as_ref())
+}
+
+/// The events of that many rounds.
+pub(super) fn events(n_rounds: u64) -> Vec<Event> {
+    let base = vec![success(0, SuccessCount { successes: 3, episodes: 10 })];
+    let header = Header::new(&identity(), &evaluation().task_names);
+    let mut events =
+        vec![Event::Header(header), Event::Measured(Measurement::new(EventId(0, 1), &base))];
+    for round in 1..=n_rounds {
+        let RoundRecord { calibration, books, .. } = record(round);
+        events.push(Event::Decided(Box::new(decided(round))));
+        events.push(Event::Executed(Box::new(executed(round))));
+        let mut id = EventId(round, 2);
+        if let Some(counts) = calibration {
+            events.push(Event::Calibrated(Measurement::new(id, &counts)));
+            id = id.next();
+        }
+        if let Some(counts) = books.and_then(|books| books.report) {
+            events.push(Event::Measured(Measurement::new(id, &counts)));
+        }
+    }
+    events
+}
+
+/// The end of a run of so many rounds.
+pub(super) fn finished(round: u64) -> Event {
+    let summary = Summary::of(&history(round), &evaluation());
+    let terminals = evaluation().terminals.iter().collect();
+    Event::Finished(Box::new(Finished { id: EventId(round, 9), terminals, summary }))
+}
+
+/// The events of that many rounds as bytes.
+pub(super) fn stream(n_rounds: u64) -> Vec<u8> {
+    events(n_rounds).iter().map(Event::to_line).collect::<String>().into_bytes()
+}
+
 /// The rows of that many rounds.
 pub(super) fn history(n_rounds: u64) -> History {
     let mut history = History::default();
-    (1..=n_rounds).for_each(|round| history.push(&record(round)));
+    events(n_rounds).iter().for_each(|event| history.push(event).unwrap());
     history
 }
 
@@ -56,9 +103,9 @@ pub(super) fn evaluation() -> Evaluation {
         task_names: vec!["push".into(), "reach".into()],
         first_passage: FirstPassage::Single,
         rule: Some(Rule::Parallel),
-        budget: Budget::default(),
         events: Vec::new(),
         note: None,
+        budget: Budget::default(),
     }
 }
 

@@ -1,34 +1,40 @@
-//! The run folder. Every file is written aside and renamed; a new folder appears all at once.
+//! The run folder. A new folder appears all at once. Files that grow with the run are appended to
+//! (`stream.rs`); every other file is written aside and renamed.
 
 use std::collections::hash_map::RandomState;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::event::{Event, read_events};
 use super::files::{
-    CALIBRATION, CHECKPOINT, EVENTS, MANIFEST, ROUNDS, SCENARIO, SUMMARY, TERMINALS,
+    CALIBRATION, CHECKPOINT, EPISODES, EVENTS, LOCK, MANIFEST, ROUNDS, SCALARS, SCENARIO, SUMMARY,
+    TERMINALS,
 };
 use super::{
-    CalibrationRow, Checkpoint, Files, Identity, RecordError, RoundRow, Summary, TerminalRow,
-    calibrations_from_csv, rounds_from_csv, terminals_from_parquet,
+    CalibrationRow, Checkpoint, EpisodeRow, Files, History, Identity, RecordError, RoundRow,
+    StreamMark, Summary, TerminalRow, calibrations_from_csv, episodes_from_parquet, format,
+    rounds_from_csv, terminals_from_parquet,
 };
 
 /// Where a run leaves its files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     /// Nothing has been written yet.
     new: bool,
+    /// Locked: no other process writes into the folder.
+    lock: Option<File>,
 }
 
 impl RunFolder {
     /// A folder for a new run. Nothing is made on disk before the first [`RunFolder::write`].
     pub fn create(path: &Path) -> Result<Self, RecordError> {
         Self::check_unused(path)?;
-        Ok(Self { path: path.to_owned(), new: true })
+        Ok(Self { path: path.to_owned(), new: true, lock: None })
     }
 
     /// The folder of a run that has been written to.
@@ -36,12 +42,21 @@ impl RunFolder {
         if !path.join(MANIFEST).is_file() {
             return Err(RecordError::Absent { path: path.to_owned(), name: MANIFEST });
         }
-        Ok(Self { path: path.to_owned(), new: false })
+        Ok(Self { path: path.to_owned(), new: false, lock: None })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Keeps every other process from writing into the folder until this value is dropped. A new
+    /// folder is locked when it appears.
+    pub fn lock(&mut self) -> Result<(), RecordError> {
+        if self.lock.is_none() {
+            self.lock = Some(locked(&self.path, &self.path)?);
+        }
+        Ok(())
     }
 
     /// Writes files, each whole or not at all. If the folder does not exist yet it appears with
@@ -68,9 +83,20 @@ impl RunFolder {
         Ok(checkpoint)
     }
 
-    /// `manifest.json`.
+    /// The checkpoint, which must be of this run, for what its planner has learned. Checkpoints of
+    /// earlier versions of the program are read too.
+    pub fn read_planner(&self, expected: &Identity) -> Result<Checkpoint, RecordError> {
+        let (path, bytes) = self.read(CHECKPOINT)?;
+        let checkpoint = Checkpoint::planner_from_bytes(&bytes, &path)?;
+        checkpoint.check(expected, &path)?;
+        Ok(checkpoint)
+    }
+
+    /// `manifest.json`. An error if the folder is of a later version than this program reads.
     pub fn read_manifest(&self) -> Result<Value, RecordError> {
-        self.read_json(MANIFEST)
+        let manifest = self.read_json(MANIFEST)?;
+        format::run_folder(&manifest, &self.path.join(MANIFEST))?;
+        Ok(manifest)
     }
 
     /// `summary.json`, there once the run is complete.
@@ -102,6 +128,89 @@ impl RunFolder {
         calibrations_from_csv(&text, &path)
     }
 
+    /// The rows of `episodes.parquet`.
+    pub fn read_episodes(&self) -> Result<Vec<EpisodeRow>, RecordError> {
+        let path = self.path.join(EPISODES);
+        let file = File::open(&path).map_err(|e| self.unreadable(EPISODES, e))?;
+        episodes_from_parquet(file, &path)
+    }
+
+    /// The events of `events.jsonl`, as far as its lines are complete.
+    pub fn read_events(&self) -> Result<Vec<Event>, RecordError> {
+        let (path, bytes) = self.read(EVENTS)?;
+        let malformed = |reason| RecordError::Malformed { path: path.clone(), reason };
+        read_events(&bytes).map(|event| event.map_err(malformed)).collect()
+    }
+
+    /// All rows up to the last complete round: made of the events where there are any, else read
+    /// from the files of rows that a folder of version 1 holds.
+    pub fn read_history(&self) -> Result<History, RecordError> {
+        match self.read(EVENTS) {
+            Ok((path, bytes)) => {
+                History::of_stream(&bytes).map_err(|reason| RecordError::Malformed { path, reason })
+            }
+            Err(RecordError::Absent { .. }) => self.read_rows(),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_rows(&self) -> Result<History, RecordError> {
+        let episodes = match self.read_episodes() {
+            Err(RecordError::Absent { .. }) => Vec::new(), // in folders of version 1
+            read => read?,
+        };
+        Ok(History {
+            rounds: self.read_rounds()?,
+            terminals: self.read_terminals()?,
+            calibrations: self.read_calibrations()?,
+            episodes,
+            ..History::default()
+        })
+    }
+
+    /// The file that the rows of [`RunFolder::read_history`] come from, if `rows` is the one that
+    /// a folder of version 1 has them in.
+    pub fn source(&self, rows: &'static str) -> PathBuf {
+        let events = self.path.join(EVENTS);
+        if events.exists() { events } else { self.path.join(rows) }
+    }
+
+    /// The summary of a run that is complete: every file of its end is there, and its last event
+    /// is the one after those of its last checkpoint.
+    pub(crate) fn complete(&self, last: &StreamMark) -> Option<Summary> {
+        let (_, bytes) = self.read(EVENTS).ok()?;
+        let end = bytes.get(usize::try_from(last.bytes).ok()?..)?;
+        let event = Event::from_line(std::str::from_utf8(end).ok()?).ok()?;
+        let is_end = matches!(event, Event::Finished(_)) && end.ends_with(b"\n");
+        let is_whole = self.read_episodes().is_ok() && self.read_terminals().is_ok();
+        self.read_summary().ok().filter(|_| is_end && is_whole)
+    }
+
+    /// Takes `summary.json` away: the run is not complete any more.
+    pub(crate) fn reopen(&self) -> Result<(), RecordError> {
+        let path = self.path.join(SUMMARY);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(RecordError::io("remove", &path)(e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The start time in the name of the TensorBoard file. Of several files the earliest is kept:
+    /// the others would show the same rounds again.
+    pub(super) fn keep_one_board(&self) -> Result<Option<u64>, RecordError> {
+        let entries = fs::read_dir(&self.path).map_err(RecordError::io("list", &self.path))?;
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut boards: Vec<String> = entries.flatten().map(name).collect();
+        boards.retain(|name| name.trim_start_matches('.').starts_with(SCALARS));
+        boards.sort_by_key(|name| (start_of_board(name).is_none(), name.clone()));
+        let start = boards.first().and_then(|name| start_of_board(name));
+        for name in boards.iter().skip(usize::from(start.is_some())) {
+            let path = self.path.join(name);
+            fs::remove_file(&path).map_err(RecordError::io("remove", &path))?;
+        }
+        Ok(start)
+    }
+
     /// An error unless a new run may be written there.
     fn check_unused(path: &Path) -> Result<(), RecordError> {
         match fs::read_dir(path) {
@@ -119,7 +228,7 @@ impl RunFolder {
         Ok(())
     }
 
-    fn read(&self, name: &'static str) -> Result<(PathBuf, Vec<u8>), RecordError> {
+    pub(super) fn read(&self, name: &'static str) -> Result<(PathBuf, Vec<u8>), RecordError> {
         let path = self.path.join(name);
         match fs::read(&path) {
             Ok(bytes) => Ok((path, bytes)),
@@ -152,12 +261,13 @@ impl RunFolder {
     }
 
     /// Builds the whole folder beside its place and renames it.
-    fn appear(&self, files: &Files) -> Result<(), RecordError> {
+    fn appear(&mut self, files: &Files) -> Result<(), RecordError> {
         let missing: Vec<_> = self
             .path
             .ancestors()
             .skip(1)
             .take_while(|p| !p.as_os_str().is_empty() && !p.exists())
+            .map(Path::to_owned)
             .collect();
         let result = self.stage(files);
         if result.is_err() {
@@ -167,26 +277,29 @@ impl RunFolder {
         result
     }
 
-    fn stage(&self, files: &Files) -> Result<(), RecordError> {
+    fn stage(&mut self, files: &Files) -> Result<(), RecordError> {
         let staged = aside(&self.path)?;
-        if staged.exists() {
-            fs::remove_dir_all(&staged).map_err(RecordError::io("remove", &staged))?;
-        }
-        let built = fs::create_dir_all(&staged)
-            .map_err(RecordError::io("create", &staged))
+        fs::create_dir_all(&staged).map_err(RecordError::io("create", &staged))?;
+        // Whoever holds the lock may clear away what a kill left behind.
+        let lock = locked(&staged, &self.path)?;
+        let built = clear(&staged)
             .and_then(|()| files.in_order().try_for_each(|(n, b)| write_atomic(&staged, n, b)))
             .and_then(|()| {
-                fs::rename(&staged, &self.path).map_err(RecordError::io("create", &self.path))
+                let taken = RecordError::io("create", &self.path);
+                fs::rename(&staged, &self.path).map_err(taken)
             });
         if built.is_err() {
             let _ = fs::remove_dir_all(&staged);
-            return built;
+            // Another process may have been quicker.
+            return Self::check_unused(&self.path).and(built);
         }
+        self.lock = Some(lock);
         sync_parent(&self.path)
     }
 
     /// Writes file by file into a folder that is there.
-    fn replace(&self, files: &Files) -> Result<(), RecordError> {
+    fn replace(&mut self, files: &Files) -> Result<(), RecordError> {
+        self.lock()?;
         let result = files.in_order().try_for_each(|(n, b)| write_atomic(&self.path, n, b));
         if result.is_err() && self.new {
             for (name, _) in files.in_order() {
@@ -194,28 +307,43 @@ impl RunFolder {
                 let _ = fs::remove_file(&file);
                 let _ = file.parent().filter(|p| *p != self.path).map(fs::remove_dir);
             }
+            let _ = fs::remove_file(self.path.join(LOCK));
         }
-        result?;
-        self.forget_old_events(files)
+        result
     }
+}
 
-    /// A resumed run starts a TensorBoard file with all rounds: the one before would show twice.
-    fn forget_old_events(&self, files: &Files) -> Result<(), RecordError> {
-        let Some((new, _)) = files.in_order().find(|(name, _)| name.starts_with(EVENTS)) else {
-            return Ok(());
-        };
-        let entries = fs::read_dir(&self.path).map_err(RecordError::io("list", &self.path))?;
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            // What a kill left half written is hidden, and its name never comes again.
-            if name.trim_start_matches('.').starts_with(EVENTS) && name != new {
-                let path = entry.path();
-                fs::remove_file(&path).map_err(RecordError::io("remove", &path))?;
-            }
-        }
-        Ok(())
+/// Locks a folder for this process. `named` is what an error calls it.
+fn locked(folder: &Path, named: &Path) -> Result<File, RecordError> {
+    let path = folder.join(LOCK);
+    let open = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = open.map_err(RecordError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RecordError::Locked { path: named.to_owned() }),
+        // Some file systems of clusters have no locks. A run there is not kept from running.
+        Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => Ok(file),
+        Err(TryLockError::Error(e)) => Err(RecordError::io("lock", &path)(e)),
     }
+}
+
+/// Removes everything from a folder but its lock.
+fn clear(folder: &Path) -> Result<(), RecordError> {
+    let entries = fs::read_dir(folder).map_err(RecordError::io("list", folder))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let removed = match path.file_name() {
+            Some(name) if name == LOCK => continue,
+            _ if path.is_dir() => fs::remove_dir_all(&path),
+            _ => fs::remove_file(&path),
+        };
+        removed.map_err(RecordError::io("remove", &path))?;
+    }
+    Ok(())
+}
+
+/// The start time in the name of a TensorBoard file of this program.
+fn start_of_board(name: &str) -> Option<u64> {
+    name.strip_prefix(SCALARS)?.strip_prefix('.')?.strip_suffix(".tilp")?.parse().ok()
 }
 
 /// Writes what was made of a run (figures, tables) into a folder of its own, each file whole or

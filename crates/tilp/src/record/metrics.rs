@@ -25,7 +25,12 @@ pub fn success_rate(counts: impl IntoIterator<Item = SuccessCount>) -> Option<f6
 ///
 /// Eq. `sys-delta-Gamma`
 pub fn success_improvement(curve: &[(u64, f64)]) -> Vec<(u64, f64)> {
-    curve.windows(2).map(|pair| (pair[1].0, pair[1].1 - pair[0].1)).collect()
+    curve.windows(2).map(|pair| (pair[1].0, improvement(pair[0].1, pair[1].1))).collect()
+}
+
+/// Improvement from one measurement to the next.
+pub(super) fn improvement(before: f64, now: f64) -> f64 {
+    now - before
 }
 
 /// When a success threshold counts as reached.

@@ -1,30 +1,37 @@
-//! What a run leaves behind: rows, checkpoint, metrics, and the folder that holds them.
+//! What a run leaves behind: events, rows, checkpoint, metrics, and the folder that holds them.
 //!
-//! A [`History`] takes each [`RoundRecord`](crate::run::RoundRecord) and keeps its rows;
-//! [`Summary::of`] computes the metrics from them; [`Files`] encodes everything, and
-//! [`RunFolder::write`] puts it on disk so that no file and no new folder is ever seen half
+//! Everything that happens in a run is an [`Event`]. A [`Journal`] appends events to
+//! `events.jsonl` and the rows that a [`History`] makes of them to their files, round by round.
+//! [`Summary::of`] computes the metrics from the rows. [`Files`] encodes what is written whole, and
+//! [`RunFolder::write`] puts it on disk so that no such file and no new folder is ever seen half
 //! written. Wall times come from the caller: there is no clock here.
 
+mod appended;
 mod checkpoint;
 mod csv_file;
 mod error;
+pub mod event;
 mod files;
 mod fingerprint;
 #[cfg(test)]
 mod fixture;
 mod folder;
+pub mod format;
 mod history;
 mod metrics;
 mod parquet_file;
+mod process;
 mod recovery;
 mod rows;
+mod stream;
 mod summary;
 mod table;
 mod tfevents;
 
-pub use checkpoint::{Checkpoint, Identity};
+pub use checkpoint::{Checkpoint, Identity, StreamMark};
 pub use csv_file::{calibrations_from_csv, calibrations_to_csv, rounds_from_csv, rounds_to_csv};
 pub use error::RecordError;
+pub use event::{Event, EventId};
 pub use files::Files;
 pub use fingerprint::fingerprint;
 pub use folder::{RunFolder, unique_name, write_beside};
@@ -34,8 +41,12 @@ pub use metrics::{
     seconds_to_accuracy, server_steps, success_improvement, success_rate, total_energy,
     total_volume, wilson_95,
 };
-pub use parquet_file::{terminals_from_parquet, terminals_to_parquet};
+pub use parquet_file::{
+    episodes_from_parquet, episodes_to_parquet, terminals_from_parquet, terminals_to_parquet,
+};
+pub use process::{Moment, ProcessEvent, Times};
 pub use recovery::{EventMark, EventSummary, event_summaries, success_area};
-pub use rows::{CalibrationRow, RoundRow, TerminalRow};
+pub use rows::{CalibrationRow, EpisodeKind, EpisodeRow, RoundRow, TerminalRow};
+pub use stream::{Journal, Stream};
 pub use summary::{AtThresholds, Evaluation, Summary, n_far};
-pub use tfevents::scalar_events;
+pub use tfevents::ScalarEvents;

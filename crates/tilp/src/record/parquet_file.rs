@@ -1,13 +1,13 @@
-//! `terminals.parquet`: one row a terminal and round, column by column.
+//! `terminals.parquet` and `episodes.parquet`: rows, column by column.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Encoding, Repetition, Type as Physical};
+use parquet::basic::{Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::column::page::{Page, PageReader};
 use parquet::column::reader::ColumnReader;
-use parquet::data_type::{BoolType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::properties::WriterProperties;
@@ -15,8 +15,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::table::{Column, Kind, Row};
-use super::{RecordError, TerminalRow};
+use super::table::{Column, Kind, Row, places};
+use super::{EpisodeRow, RecordError, TerminalRow};
 
 /// Rows of one group. The boundaries depend on nothing but the rows, so a resumed run writes the
 /// same bytes.
@@ -30,6 +30,18 @@ pub fn terminals_to_parquet(rows: &[TerminalRow]) -> Result<Vec<u8>, RecordError
 
 /// The rows of a `terminals.parquet`; `path` is named in the error.
 pub fn terminals_from_parquet(file: File, path: &Path) -> Result<Vec<TerminalRow>, RecordError> {
+    from_parquet(file)
+        .map_err(|e| RecordError::Malformed { path: path.to_owned(), reason: e.to_string() })
+}
+
+/// The bytes of `episodes.parquet`.
+pub fn episodes_to_parquet(rows: &[EpisodeRow]) -> Result<Vec<u8>, RecordError> {
+    to_parquet(rows, ROWS_PER_GROUP)
+        .map_err(|e| RecordError::Encode { name: "episodes.parquet", reason: e.to_string() })
+}
+
+/// The rows of an `episodes.parquet`; `path` is named in the error.
+pub fn episodes_from_parquet(file: File, path: &Path) -> Result<Vec<EpisodeRow>, RecordError> {
     from_parquet(file)
         .map_err(|e| RecordError::Malformed { path: path.to_owned(), reason: e.to_string() })
 }
@@ -65,23 +77,21 @@ fn from_parquet<R: Row>(file: File) -> Result<Vec<R>, Unreadable> {
     let length = file.metadata().map_or(0, |about| about.len());
     let reader = SerializedFileReader::new(file)?;
     let columns = reader.metadata().file_metadata().schema_descr().columns();
+    let names: Vec<&str> = columns.iter().map(|found| found.name()).collect();
+    let places = places::<R>(&names).map_err(Unreadable::NoColumn)?;
     let mut rows: Vec<R> = Vec::new();
-    let mut places = Vec::new();
-    for column in R::COLUMNS {
-        let place = columns.iter().position(|found| found.name() == column.name);
-        places.push(place.ok_or(Unreadable::NoColumn(column.name))?);
-    }
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;
         let (first, n_rows) = (rows.len(), group.metadata().num_rows().max(0) as usize);
-        for (column, &place) in R::COLUMNS.iter().zip(&places) {
+        for (column, place) in R::COLUMNS.iter().zip(&places) {
+            let Some(place) = *place else { continue };
             if !lies_inside(group.metadata().column(place), length) {
                 return Err(Unreadable::OtherColumn(column.name));
             }
             check_pages(group.get_column_page_reader(place)?, column.name)?;
             let cells = read_column(group.get_column_reader(place)?, column, n_rows)?;
             // How many rows there are is what was read of the first column, not a promise.
-            if std::ptr::eq(column, &R::COLUMNS[0]) {
+            if rows.len() == first {
                 rows.extend(cells.iter().map(|_| R::default()));
             }
             if cells.len() != rows.len() - first || cells.len() != n_rows {
@@ -143,6 +153,15 @@ fn read_column<R: Row>(
             reader.read_records(n_rows, None, None, &mut values)?;
             Ok(values.into_iter().map(u64::from).collect())
         }
+        (Kind::Word(words), ColumnReader::ByteArrayColumnReader(mut reader)) => {
+            let mut values = Vec::new();
+            reader.read_records(n_rows, None, None, &mut values)?;
+            let place = |value: &ByteArray| {
+                let found = words.iter().position(|word| word.as_bytes() == value.data());
+                found.map(|at| at as u64).ok_or(Unreadable::OtherColumn(column.name))
+            };
+            values.iter().map(place).collect()
+        }
         _ => Err(Unreadable::OtherColumn(column.name)),
     }
 }
@@ -153,9 +172,12 @@ fn schema<R: Row>() -> Result<TypePtr, ParquetError> {
             Kind::Count => Physical::INT64,
             Kind::Number | Kind::Optional => Physical::DOUBLE,
             Kind::Flag => Physical::BOOLEAN,
+            Kind::Word(_) => Physical::BYTE_ARRAY,
         };
+        let is_text = matches!(column.kind, Kind::Word(_));
         Type::primitive_type_builder(column.name, physical)
             .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(is_text.then_some(LogicalType::String))
             .build()
             .map(Arc::new)
     };
@@ -184,6 +206,11 @@ fn write_column<R: Row>(
         Kind::Flag => {
             let values: Vec<_> = cells.map(|bit| bit != 0).collect();
             writer.typed::<BoolType>().write_batch(&values, None, None)?;
+        }
+        Kind::Word(words) => {
+            let word = |at: u64| ByteArray::from(words.get(at as usize).copied().unwrap_or(""));
+            let values: Vec<_> = cells.map(word).collect();
+            writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
         }
     }
     writer.close()
@@ -228,6 +255,21 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             let (file, path) = written(&scratch, &flipped);
             let _ = terminals_from_parquet(file, &path);
+        }
+    }
+
+    #[test]
+    fn episodes_come_back_and_a_flipped_bit_never_panics() {
+        let scratch = Scratch::new("episodes");
+        let rows = history(9).episodes;
+        let bytes = episodes_to_parquet(&rows).unwrap();
+        let (file, path) = written(&scratch, &bytes);
+        assert_eq!(episodes_from_parquet(file, &path).unwrap(), rows);
+        for bit in (0..8 * bytes.len()).step_by(7) {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let (file, path) = written(&scratch, &flipped);
+            let _ = episodes_from_parquet(file, &path);
         }
     }
 

@@ -1,9 +1,10 @@
-//! The rows of a run: one per round, and one per terminal and round.
+//! The rows of a run: one per round, one per terminal and round, one per terminal and measurement.
+//! All of them are made of events.
 
-use super::table::row;
-use crate::round::{Ledger, LossChange, TerminalLedger, TerminalOutcome, TerminalSuccess};
-use crate::run::RoundRecord;
-use crate::units::{Bytes, Joules, to_db};
+use super::event::{Books, Decided, Executed, LossesLine, Measurement, Number, SuccessColumns};
+use super::table::{Cell, Kind, row};
+use crate::round::SuccessCount;
+use crate::units::{Hertz, Joules, to_db};
 
 row!(
     /// One line of `rounds.csv`.
@@ -143,117 +144,177 @@ row!(
     }
 );
 
-impl CalibrationRow {
-    /// The rows of an executed round, one per task; none if it was not measured.
-    pub fn all_of(record: &RoundRecord) -> impl Iterator<Item = Self> + '_ {
-        let counts = record.outcome.success.iter().flatten().zip(0..);
-        counts.map(|(count, task)| Self {
-            round: record.seen.round,
-            task,
+row!(
+    /// One row of `episodes.parquet`: success of one terminal at one measurement.
+    EpisodeRow {
+        /// Which episodes.
+        kind: EpisodeKind,
+        /// The round at whose end they were run; 0 is the base policy.
+        round: u64,
+        /// Id of the terminal.
+        terminal: u64,
+        /// Index of its task.
+        task: u64,
+        /// Episodes that ended in success.
+        successes: u64,
+        /// Episodes run.
+        episodes: u64,
+    }
+);
+
+/// The three disjoint sets of episodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EpisodeKind {
+    /// For calibration: the only success that a method sees.
+    #[default]
+    Calibration,
+    /// For the report: curves and first passages.
+    Report,
+    /// After the last round.
+    Final,
+}
+
+impl Cell for EpisodeKind {
+    const KIND: Kind = Kind::Word(&["calibration", "report", "final"]);
+
+    fn to_cell(&self) -> u64 {
+        *self as u64
+    }
+
+    fn from_cell(bits: u64) -> Self {
+        match bits {
+            0 => Self::Calibration,
+            1 => Self::Report,
+            _ => Self::Final,
+        }
+    }
+}
+
+impl EpisodeRow {
+    /// The rows of a measurement, in the order of its terminals.
+    pub fn all_of(
+        kind: EpisodeKind,
+        round: u64,
+        counts: &SuccessColumns,
+    ) -> impl Iterator<Item = Self> + '_ {
+        let whose = counts.terminal.iter().zip(&counts.task);
+        whose.zip(counts.counts()).map(move |((terminal, task), count)| Self {
+            kind,
+            round,
+            terminal: u64::from(*terminal),
+            task: *task as u64,
             successes: count.successes,
             episodes: count.episodes,
         })
     }
 }
 
+impl CalibrationRow {
+    /// The rows of a calibration, one per task.
+    pub fn all_of(event: &Measurement, n_tasks: usize) -> impl Iterator<Item = Self> + '_ {
+        let counts = event.terminals.task.iter().zip(event.terminals.counts());
+        (0..n_tasks).map(move |task| {
+            let of_task = counts.clone().filter(|(own, _)| **own == task).map(|(_, count)| count);
+            let count = of_task.fold(SuccessCount::default(), SuccessCount::plus);
+            Self {
+                round: event.id.0,
+                task: task as u64,
+                successes: count.successes,
+                episodes: count.episodes,
+            }
+        })
+    }
+}
+
 impl RoundRow {
-    /// The row of an executed round.
-    pub fn of(record: &RoundRecord) -> Self {
-        let RoundRecord { seen, order, outcome, .. } = record;
-        let (plan, ledger) = (&order.plan, &record.ledger());
-        let count = |held: fn(&TerminalOutcome) -> bool| {
-            outcome.terminals.iter().filter(|one| held(one)).count() as u64
-        };
-        let bytes =
-            |of: fn(&TerminalLedger) -> Bytes| ledger.terminals.iter().map(of).sum::<Bytes>().0;
-        let joules =
-            |of: fn(&TerminalLedger) -> Joules| ledger.terminals.iter().map(of).sum::<Joules>().0;
-        let (radio_j, compute_j) =
-            (joules(|one| one.energy_radio), joules(|one| one.energy_compute));
-        let (volume, sync) = (bytes(|one| one.bytes_up), bytes(|one| one.bytes_sync));
+    /// The row of an executed round. Successes are filled in when they are measured.
+    pub fn of(decided: &Decided, executed: &Executed) -> Self {
+        let (plan, books) = (&decided.terminals, executed.books(decided));
+        let count = |which: &[bool]| which.iter().filter(|yes| **yes).count() as u64;
+        let bytes = |of: &[u64]| of.iter().sum::<u64>();
+        let joules = |of: &[Number]| of.iter().map(|one| Joules(one.value())).sum::<Joules>().0;
+        let asked = plan.scheduled.iter().zip(&plan.bandwidth_hz).filter(|(yes, _)| **yes);
+        let asked: Hertz = asked.map(|(_, hz)| Hertz(hz.value())).sum();
+        let radio_j = joules(&books.terminals.energy_radio_j);
+        let compute_j = joules(&books.terminals.energy_compute_j);
+        let volume = bytes(&books.terminals.bytes_up);
+        let sync = bytes(&books.terminals.bytes_sync);
         Self {
-            round: seen.round,
-            clock_s: (seen.clock + ledger.duration).0,
-            n_scheduled: plan.decision().scheduled().count() as u64,
-            n_took_part: count(|one| one.took_part),
-            n_late: count(|one| one.late),
-            bandwidth_hz: plan.decision().bandwidth().0,
-            latency_s: ledger.latency.0,
-            duration_s: ledger.duration.0,
+            round: decided.id.0,
+            clock_s: decided.clock_s.value() + books.duration_s.value(),
+            n_scheduled: count(&plan.scheduled),
+            n_took_part: count(&executed.terminals.took_part),
+            n_late: count(&executed.terminals.late),
+            bandwidth_hz: asked.0,
+            latency_s: books.latency_s.value(),
+            duration_s: books.duration_s.value(),
             energy_j: radio_j + compute_j,
             energy_radio_j: radio_j,
             energy_compute_j: compute_j,
             volume_bytes: volume,
             sync_bytes: sync,
-            air_bytes: volume + sync + bytes(|one| one.bytes_down),
-            loss: outcome.loss,
-            violation: ledger.violation.relative,
-            violation_deadline_s: ledger.violation.deadline.0,
-            violation_memory_bytes: ledger.violation.memory.0,
-            violation_spectrum_hz: ledger.violation.spectrum.0,
-            aggregated: plan.aggregates(order.aggregates),
-            fallback: plan.decision().fallback,
-            calibration_success: pooled(record.calibration.as_deref()),
-            report_success: pooled(ledger.report.as_deref()),
-            episodes: ledger.episodes,
+            air_bytes: volume + sync + bytes(&books.terminals.bytes_down),
+            loss: executed.loss.map(Number::value),
+            violation: books.violation.value(),
+            violation_deadline_s: books.violation_deadline_s.value(),
+            violation_memory_bytes: books.violation_memory_bytes,
+            violation_spectrum_hz: books.violation_spectrum_hz.value(),
+            aggregated: decided.aggregates,
+            fallback: decided.fallback,
+            calibration_success: None,
+            report_success: None,
+            episodes: books.episodes,
         }
     }
 }
 
-/// Success over all counts together, if there was a measurement.
-fn pooled(counts: Option<&[TerminalSuccess]>) -> Option<f64> {
-    super::success_rate(counts?.iter().map(|one| one.count))
-}
-
-/// Losses that nobody looked at.
-const UNKNOWN: LossChange = LossChange { before: f64::NAN, after: f64::NAN };
-
 impl TerminalRow {
     /// The rows of an executed round, in the order of the terminals.
-    pub fn all_of(record: &RoundRecord) -> impl Iterator<Item = Self> + '_ {
-        let ledger = record.ledger();
-        (0..record.seen.terminals.len()).map(move |place| Self::of(record, &ledger, place))
+    pub fn all_of(decided: &Decided, executed: &Executed) -> Vec<Self> {
+        let books = executed.books(decided);
+        let n_terminals = decided.terminals.terminal.len();
+        (0..n_terminals).map(|n| Self::of(decided, executed, &books, n)).collect()
     }
 
-    fn of(record: &RoundRecord, ledger: &Ledger, place: usize) -> Self {
-        let view = &record.seen.terminals[place];
-        let plan = &record.order.plan.decision().terminals[place];
-        let observed = &record.outcome.terminals[place];
-        let truth = &ledger.terminals[place];
-        let losses = ledger.losses.as_ref().map_or(UNKNOWN, |all| all[place]);
+    fn of(decided: &Decided, executed: &Executed, books: &Books, n: usize) -> Self {
+        let (plan, observed, truth) = (&decided.terminals, &executed.terminals, &books.terminals);
+        let known = |value: Option<Number>| value.map_or(f64::NAN, Number::value);
+        let loss = |of: fn(&LossesLine) -> &[Number]| {
+            books.losses.as_ref().map_or(f64::NAN, |losses| of(losses)[n].value())
+        };
         Self {
-            round: record.seen.round,
-            terminal: u64::from(view.report.id.0),
-            task: view.report.task as u64,
-            gain_db: to_db(view.report.gain.0),
-            gain: view.report.gain.0,
-            fading_power: view.report.fading_power,
-            scheduled: plan.scheduled,
-            took_part: observed.took_part,
-            late: observed.late,
-            unfinished: observed.unfinished,
-            bandwidth_asked_hz: plan.bandwidth.0,
-            bandwidth_hz: truth.bandwidth.0,
-            power_w: plan.power.0,
-            cut: plan.cut as u64,
-            compression: plan.compression,
-            delay_s: truth.delay.0,
-            delay_observed_s: observed.delay.0,
-            computation_observed_s: observed.computation.0,
-            energy_radio_j: truth.energy_radio.0,
-            energy_compute_j: truth.energy_compute.0,
-            energy_observed_j: observed.energy.0,
-            bytes_up: truth.bytes_up.0,
-            bytes_down: truth.bytes_down.0,
-            bytes_sync: truth.bytes_sync.0,
-            loss: observed.loss.unwrap_or(f64::NAN),
-            gradient_norm: observed.gradient_norm.unwrap_or(f64::NAN),
-            deployed_loss_before: losses.before,
-            deployed_loss_after: losses.after,
-            held_layers: view.report.held_layers as u64,
-            owed_layers: view.report.owed_layers as u64,
-            n_samples: view.report.n_samples as u64,
-            memory_bytes: view.report.memory.0,
+            round: decided.id.0,
+            terminal: u64::from(plan.terminal[n]),
+            task: plan.task[n] as u64,
+            gain_db: to_db(plan.gain[n].value()),
+            gain: plan.gain[n].value(),
+            fading_power: plan.fading_power[n].value(),
+            scheduled: plan.scheduled[n],
+            took_part: observed.took_part[n],
+            late: observed.late[n],
+            unfinished: observed.unfinished[n],
+            bandwidth_asked_hz: plan.bandwidth_hz[n].value(),
+            bandwidth_hz: truth.bandwidth_hz[n].value(),
+            power_w: plan.power_w[n].value(),
+            cut: plan.cut[n] as u64,
+            compression: plan.compression[n].value(),
+            delay_s: truth.delay_s[n].value(),
+            delay_observed_s: observed.delay_s[n].value(),
+            computation_observed_s: observed.computation_s[n].value(),
+            energy_radio_j: truth.energy_radio_j[n].value(),
+            energy_compute_j: truth.energy_compute_j[n].value(),
+            energy_observed_j: observed.energy_j[n].value(),
+            bytes_up: truth.bytes_up[n],
+            bytes_down: truth.bytes_down[n],
+            bytes_sync: truth.bytes_sync[n],
+            loss: known(observed.loss[n]),
+            gradient_norm: known(observed.gradient_norm[n]),
+            deployed_loss_before: loss(|losses| &losses.before),
+            deployed_loss_after: loss(|losses| &losses.after),
+            held_layers: plan.held_layers[n] as u64,
+            owed_layers: plan.owed_layers[n] as u64,
+            n_samples: plan.n_samples[n] as u64,
+            memory_bytes: plan.memory_bytes[n],
         }
     }
 }
@@ -261,23 +322,32 @@ impl TerminalRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::record;
+    use crate::record::fixture::{decided, executed, history, record};
+
+    fn round_row(round: u64) -> RoundRow {
+        RoundRow::of(&decided(round), &executed(round))
+    }
+
+    fn terminal_rows(round: u64) -> Vec<TerminalRow> {
+        TerminalRow::all_of(&decided(round), &executed(round))
+    }
 
     #[test]
     fn a_round_row_sums_what_happened_to_the_terminals() {
-        let row = RoundRow::of(&record(4));
+        let row = round_row(4);
         assert_eq!((row.round, row.n_scheduled, row.n_took_part, row.n_late), (4, 2, 1, 1));
         assert_eq!((row.clock_s, row.duration_s), (8.0, 2.0));
         assert_eq!((row.volume_bytes, row.sync_bytes, row.air_bytes), (300, 7, 337));
         assert_eq!(row.energy_j, row.energy_radio_j + row.energy_compute_j);
         assert_eq!(row.bandwidth_hz, 120.0);
-        assert_eq!(row.report_success, Some(0.5));
-        assert_eq!(RoundRow::of(&record(3)).report_success, None);
+        let rows = history(4).rounds;
+        assert_eq!((rows[3].report_success, rows[2].report_success), (Some(0.5), None));
+        assert_eq!((rows[3].calibration_success, rows[2].calibration_success), (Some(0.25), None));
     }
 
     #[test]
     fn a_terminal_without_a_loss_has_nan() {
-        let rows: Vec<_> = TerminalRow::all_of(&record(4)).collect();
+        let rows = terminal_rows(4);
         assert_eq!(rows.len(), 3);
         assert!(rows[2].loss.is_nan() && rows[2].gradient_norm.is_nan());
         assert!(rows[0].loss.is_finite());
@@ -289,18 +359,44 @@ mod tests {
 
     #[test]
     fn a_round_that_is_looked_at_has_the_losses_of_the_deployed_policy_and_others_none() {
-        let rows: Vec<_> = TerminalRow::all_of(&record(3)).collect();
+        let rows = terminal_rows(3);
         assert_eq!((rows[2].deployed_loss_before, rows[2].deployed_loss_after), (0.2, 0.9 * 0.2));
-        let others: Vec<_> = TerminalRow::all_of(&record(4)).collect();
+        let others = terminal_rows(4);
         assert!(others.iter().all(|row| row.deployed_loss_before.is_nan()));
         assert!(others.iter().all(|row| row.deployed_loss_after.is_nan()));
     }
 
     #[test]
     fn a_measured_round_has_a_calibration_row_per_task_and_others_none() {
-        let rows: Vec<_> = CalibrationRow::all_of(&record(4)).collect();
-        let count = |task, successes| CalibrationRow { round: 4, task, successes, episodes: 8 };
-        assert_eq!(rows, [count(0, 4), count(1, 0)]);
-        assert_eq!(CalibrationRow::all_of(&record(3)).count(), 0);
+        let count = |round, task, successes| CalibrationRow { round, task, successes, episodes: 8 };
+        assert_eq!(history(4).calibrations, [count(4, 0, 4), count(4, 1, 0)]);
+        assert_eq!(history(3).calibrations, []);
+    }
+
+    #[test]
+    fn without_books_what_was_measured_stands_for_what_is_true() {
+        let (decided, mut executed) = (decided(4), executed(4));
+        executed.books = None;
+        let row = RoundRow::of(&decided, &executed);
+        assert_eq!((row.latency_s, row.duration_s, row.volume_bytes), (2.9, 2.0, 0));
+        assert_eq!((row.energy_j, row.energy_radio_j), (0.3 + 0.3 + 0.3, 0.0));
+        let rows = TerminalRow::all_of(&decided, &executed);
+        assert_eq!((rows[1].delay_s, rows[1].bandwidth_hz), (2.9, 60.0));
+        assert!(record(4).books.is_some(), "the fixture has books otherwise");
+    }
+
+    #[test]
+    fn every_measurement_of_every_terminal_is_an_episode_row() {
+        let rows = history(4).episodes;
+        let kinds: Vec<_> = rows.iter().map(|row| (row.kind, row.round, row.terminal)).collect();
+        let (report, calibration) = (EpisodeKind::Report, EpisodeKind::Calibration);
+        let expected = [
+            (report, 0, 0),
+            (report, 2, 0),
+            (calibration, 4, 0),
+            (calibration, 4, 1),
+            (report, 4, 0),
+        ];
+        assert_eq!(kinds, expected);
     }
 }

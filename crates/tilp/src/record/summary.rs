@@ -27,12 +27,12 @@ pub struct Evaluation {
     pub first_passage: FirstPassage,
     /// How the rounds were trained, if it is known.
     pub rule: Option<Rule>,
-    /// Budgets of the run.
-    pub budget: Budget,
     /// The events of the run.
     pub events: Vec<EventMark>,
     /// What kind of scenario it was, where that needs saying.
     pub note: Option<String>,
+    /// Budgets of the run.
+    pub budget: Budget,
 }
 
 /// A value for each success threshold; none where it was not reached.

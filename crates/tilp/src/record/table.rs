@@ -1,4 +1,4 @@
-//! One list of columns per kind of row, from which CSV, Parquet and checkpoint are all written.
+//! One list of columns per kind of row, from which CSV and Parquet are written.
 
 /// How the 64 bits of a cell are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(super) enum Kind {
     Optional,
     /// Yes or no.
     Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
 }
 
 /// One column: its name, and the way in and out of a row.
@@ -25,6 +27,21 @@ pub(super) struct Column<R> {
 pub(super) trait Row: Default + 'static {
     /// The columns in the order of the fields.
     const COLUMNS: &'static [Column<Self>];
+    /// Columns that files of an earlier version lack. A row of such a file has the default there.
+    const ADDED: &'static [&'static str];
+}
+
+/// The place of each column among the names found; none for one that was added later. The name of
+/// a column that should be there and is not is the error.
+pub(super) fn places<R: Row>(found: &[&str]) -> Result<Vec<Option<usize>>, &'static str> {
+    let place = |column: &Column<R>| {
+        let place = found.iter().position(|name| *name == column.name);
+        match place.is_none() && !R::ADDED.contains(&column.name) {
+            true => Err(column.name),
+            false => Ok(place),
+        }
+    };
+    R::COLUMNS.iter().map(place).collect()
 }
 
 /// A field that fits a cell. Everything goes through its bits, so nothing is lost.
@@ -77,9 +94,13 @@ impl Cell for bool {
     }
 }
 
-/// Declares a row: the struct and its columns from one list of fields.
+/// Declares a row: the struct and its columns from one list of fields, and which of them files of
+/// an earlier version lack.
 macro_rules! row {
-    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }) => {
+    (
+        $(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }
+        $(added $($added:literal),+)?
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
@@ -94,7 +115,31 @@ macro_rules! row {
                     get: |row| $crate::record::table::Cell::to_cell(&row.$field),
                     set: |row, bits| row.$field = $crate::record::table::Cell::from_cell(bits),
                 }),*];
+            const ADDED: &'static [&'static str] = &[$($($added),+)?];
         }
     };
 }
 pub(super) use row;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    row!(
+        /// A row to try things with.
+        Tried {
+            /// Of the first version.
+            old: u64,
+            /// Of the second.
+            new: u64,
+        }
+        added "new"
+    );
+
+    #[test]
+    fn a_column_that_was_added_later_may_be_missing_and_no_other() {
+        assert_eq!(places::<Tried>(&["new", "old"]), Ok(vec![Some(1), Some(0)]));
+        assert_eq!(places::<Tried>(&["old"]), Ok(vec![Some(0), None]));
+        assert_eq!(places::<Tried>(&["new"]), Err("old"));
+    }
+}

@@ -1,22 +1,38 @@
 //! Scalars over rounds for TensorBoard: protobuf messages in checksummed frames.
 
-use super::{RoundRow, success_improvement};
+use super::RoundRow;
+use super::metrics::improvement;
 
-/// The bytes of a TensorBoard file with success, its improvement, latency, energy, loss and
-/// violation over rounds.
-///
-/// `start_s` is the wall time of the start of the run. Each round is stamped with it plus the
-/// simulated clock, so that TensorBoard's axis of relative time shows simulated seconds.
-pub fn scalar_events(rows: &[RoundRow], start_s: f64) -> Vec<u8> {
-    let mut file = Vec::new();
-    let mut version = double(1, start_s);
-    version.extend(bytes(3, b"brain.Event:2"));
-    frame(&mut file, &version);
-    let success = |row: &RoundRow| row.report_success.map(|success| (row.round, success));
-    let improved = success_improvement(&rows.iter().filter_map(success).collect::<Vec<_>>());
-    let mut improved = improved.into_iter().peekable();
-    for row in rows {
-        let improvement = improved.next_if(|(round, _)| *round == row.round).map(|(_, by)| by);
+/// Writes success, its improvement, latency, energy, loss and violation over rounds.
+#[derive(Clone, Debug)]
+pub struct ScalarEvents {
+    /// Wall time of the start of the run. Each round is stamped with it plus the simulated clock,
+    /// so that TensorBoard's axis of relative time shows simulated seconds.
+    start_s: f64,
+    /// Success as last measured.
+    success: Option<f64>,
+}
+
+impl ScalarEvents {
+    /// Before the first round of a run that started at this wall time, in seconds since 1970.
+    pub fn new(start_s: u64) -> Self {
+        Self { start_s: start_s as f64, success: None }
+    }
+
+    /// The bytes with which a file begins.
+    pub fn start(&self) -> Vec<u8> {
+        let mut version = double(1, self.start_s);
+        version.extend(bytes(3, b"brain.Event:2"));
+        frame(&version)
+    }
+
+    /// The bytes of the next round.
+    pub fn round(&mut self, row: &RoundRow) -> Vec<u8> {
+        let improvement = match (self.success, row.report_success) {
+            (Some(before), Some(now)) => Some(improvement(before, now)),
+            _ => None,
+        };
+        self.success = row.report_success.or(self.success);
         let scalars = [
             ("success", row.report_success),
             ("success_improvement", improvement),
@@ -26,13 +42,12 @@ pub fn scalar_events(rows: &[RoundRow], start_s: f64) -> Vec<u8> {
             ("violation", Some(row.violation)),
         ];
         let values = scalars.iter().filter_map(|(tag, value)| Some(scalar(tag, (*value)?)));
-        let mut event = double(1, start_s + row.clock_s);
+        let mut event = double(1, self.start_s + row.clock_s);
         event.extend(field(2, 0));
         event.extend(varint(row.round));
         event.extend(bytes(5, &values.flatten().collect::<Vec<_>>()));
-        frame(&mut file, &event);
+        frame(&event)
     }
-    file
 }
 
 /// One value of a summary message.
@@ -44,12 +59,10 @@ fn scalar(tag: &str, value: f64) -> Vec<u8> {
 }
 
 /// Length, its checksum, the data, its checksum.
-fn frame(file: &mut Vec<u8>, data: &[u8]) {
+fn frame(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
-    file.extend(length);
-    file.extend(masked(crc32c(&length)).to_le_bytes());
-    file.extend(data);
-    file.extend(masked(crc32c(data)).to_le_bytes());
+    let check = |data: &[u8]| masked(crc32c(data)).to_le_bytes();
+    [&length[..], &check(&length), data, &check(data)].concat()
 }
 
 /// Number and wire type of a protobuf field: 0 varint, 1 eight bytes, 2 counted, 5 four bytes.
@@ -142,7 +155,9 @@ mod tests {
 
     #[test]
     fn each_round_is_one_event_with_the_values_it_has() {
-        let file = scalar_events(&history(4).rounds, 1e9);
+        let mut scalars = ScalarEvents::new(1_000_000_000);
+        let mut file = scalars.start();
+        history(4).rounds.iter().for_each(|row| file.extend(scalars.round(row)));
         let frames = frames(&file);
         assert_eq!(frames.len(), 5);
         let has = |n: usize, tag: &str| frames[n].windows(tag.len()).any(|w| w == tag.as_bytes());

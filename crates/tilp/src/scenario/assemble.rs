@@ -240,7 +240,8 @@ fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, Sce
     let (n_terminals, range) = (raw.cell.n_terminals, hardware_range(raw));
     let hardware = seed.named("hardware");
     let nominal = nominal(raw, n_terminals, seed);
-    let (short, ample) = (raw.hardware.short_memory_share, raw.hardware.ample_memory);
+    let short = raw.heterogeneity.short_memory_share(raw.hardware.short_memory_share);
+    let ample = raw.hardware.ample_memory;
     let cuts = &cost.limits.cuts;
     Ok(Radio {
         cost: cost.clone(),
@@ -344,19 +345,20 @@ pub(in crate::scenario) fn budget(raw: &raw::Raw) -> Budget {
 
 fn accounting(raw: &raw::Raw) -> Accounting {
     let Learning { compressor, payload, sync, .. } = raw.learning;
-    Accounting { compressor, payload, sync, exchange: raw.learning.exchange() }
+    Accounting { compressor, payload, sync, exchange: raw.learning.exchange_bits }
 }
 
 pub(super) fn hardware_range(raw: &raw::Raw) -> HardwareRange {
     // dBm to W: 30 dB less.
     let noise_db = raw.cell.noise_dbm_per_hz - 30.0 + raw.cell.noise_figure_db;
+    let level = raw.heterogeneity;
     HardwareRange {
         clock: Hertz(raw.hardware.clock_hz),
-        operations_per_cycle: raw.hardware.operations_per_cycle,
-        energy_coefficient: raw.hardware.energy_coefficient,
-        hidden_share: raw.hardware.hidden_share,
+        operations_per_cycle: level.range(raw.hardware.operations_per_cycle),
+        energy_coefficient: level.range(raw.hardware.energy_coefficient),
+        hidden_share: level.hidden(raw.hardware.hidden_share),
         noise_w_per_hz: from_db(noise_db),
-        hidden_noise_figure_db: raw.cell.hidden_noise_figure_db,
+        hidden_noise_figure_db: level.hidden(raw.cell.hidden_noise_figure_db),
     }
 }
 
@@ -381,7 +383,9 @@ pub(super) fn rates(raw: &raw::Raw, method: &Method) -> RateSchedule {
 fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
     let cell = &raw.cell;
     let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
-    profile::places(raw, draw_places(cell.n_terminals, inner, outer, seed.named("places")))
+    let places = draw_places(cell.n_terminals, inner, outer, seed.named("places"));
+    let spread = |place| raw.heterogeneity.place(place, inner, outer);
+    profile::places(raw, places.into_iter().map(spread).collect())
 }
 
 fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel, ScenarioError> {
@@ -396,6 +400,7 @@ fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel,
         station_height_m: cell.station_height_m,
         terminal_height_m: cell.terminal_height_m,
         shadowing_distance_m: cell.shadowing_distance_m,
+        deviation: scenario.raw.heterogeneity.hidden(1.0),
     };
     let gains = large_scale_gains(places, &around, seed.named("gains"));
     let gains = profile::gains(&scenario.raw, gains);
@@ -534,7 +539,7 @@ fn engine(
         clip: raw.learning.clip as f32,
         state_at_aggregation: raw.learning.state_at_aggregation,
         compressor: raw.learning.compressor,
-        exchange: raw.learning.exchange(),
+        exchange: raw.learning.exchange_bits,
     };
     let base = Arc::new(base);
     let model = trained(raw, policy, base.clone());

@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 
 use super::format::FORMAT;
 use super::load::{Loaded, ScenarioError};
-use super::raw::{Downlink, Raw, SuiteName};
+use super::raw::{Downlink, Heterogeneity, Raw, SuiteName};
 use crate::tasks::tabletop::Engine;
 use crate::twin::MAX_CUTS;
 
@@ -43,7 +43,12 @@ fn cell(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.between("cell.round_interval_s", cell.round_interval_s, 0.0, 1e6)?;
     checker.between("cell.noise_dbm_per_hz", cell.noise_dbm_per_hz, -250.0, 0.0)?;
     checker.between("cell.noise_figure_db", cell.noise_figure_db, 0.0, 50.0)?;
-    checker.between("cell.hidden_noise_figure_db", cell.hidden_noise_figure_db, 0.0, 20.0)
+    checker.between("cell.hidden_noise_figure_db", cell.hidden_noise_figure_db, 0.0, 20.0)?;
+    if !cell.trace.is_empty() && raw.heterogeneity != Heterogeneity::Default {
+        let expected = "default: the channel is recorded (cell.trace)";
+        return Err(checker.wrong("heterogeneity", raw.heterogeneity.name(), expected));
+    }
+    Ok(())
 }
 
 fn radio(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
@@ -126,6 +131,8 @@ fn tasks(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         checker.between(&format!("tasks.range.{name}"), f64::from(value), 0.0, most)?;
     }
     checker.within("tasks.demonstrations", tasks.demonstrations as u64, 1, 10_000)?;
+    let spread = tasks.demonstrations_spread;
+    checker.between("tasks.demonstrations_spread", spread, 1.0, 100.0)?;
     checker.between("tasks.demonstration_noise", tasks.demonstration_noise, 0.0, 2.0)?;
     checker.within("tasks.episode_steps", tasks.episode_steps as u64, 1, 10_000)?;
     checker.between("tasks.extra_mass_kg", tasks.extra_mass_kg, 0.0, 100.0)?;

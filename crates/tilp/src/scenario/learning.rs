@@ -26,11 +26,11 @@ pub struct Learning {
     pub final_rate_share: f64,
     /// Rounds between aggregations F, for methods that do not set their own.
     pub aggregate_every: u64,
-    /// Compression operator (D10).
+    /// Compression operator.
     pub compressor: Compressor,
-    /// What a payload is billed (D10).
+    /// What a payload is billed.
     pub payload: Payload,
-    /// Whether model exchange is billed (D11).
+    /// Whether model exchange is billed.
     pub sync: Sync,
     /// How the server steps where terminals train side by side.
     #[serde(default, skip_serializing_if = "Server::is_default")]
@@ -54,8 +54,8 @@ pub struct Learning {
     /// Bits of a parameter when layers are downloaded and copies uploaded: 32, 16 (IEEE half
     /// precision) or 8 (groups of 64 with their own offset and step). Fewer than 32 bits are
     /// rounded stochastically and without bias.
-    #[serde(default = "single", skip_serializing_if = "is_single")]
-    pub exchange_bits: u32,
+    #[serde(default, skip_serializing_if = "Exchange::is_default")]
+    pub exchange_bits: Exchange,
     /// What is trained: all parameters, or low-rank adapters over the frozen base policy.
     #[serde(default, skip_serializing_if = "Trainable::is_default")]
     pub trainable: Trainable,
@@ -87,14 +87,6 @@ impl Trainable {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
-}
-
-fn single() -> u32 {
-    Exchange::Single.bits()
-}
-
-fn is_single(bits: &u32) -> bool {
-    *bits == single()
 }
 
 fn is_zero(rounds: &u64) -> bool {
@@ -183,17 +175,8 @@ impl Learning {
         }
     }
 
-    /// The encoding of exchanged layers.
-    pub fn exchange(&self) -> Exchange {
-        Exchange::with_bits(self.exchange_bits).unwrap_or_default()
-    }
-
-    /// Refuses what a scenario without tensors cannot have: its tables say what is exchanged.
+    /// Refuses what a scenario without tensors cannot have: its table says what is trained.
     pub(super) fn check_profile(&self, checker: &Checker) -> Result<(), ScenarioError> {
-        if self.exchange() != Exchange::Single {
-            let expected = "32 in a profile scenario, which has profile.exchange_bits";
-            return Err(checker.wrong("learning.exchange_bits", self.exchange_bits, expected));
-        }
         match self.trainable {
             Trainable::All => Ok(()),
             Trainable::Lora(rank) => {
@@ -220,9 +203,6 @@ impl Learning {
         checker.between("learning.adamw.weight_decay", weight_decay, 0.0, 1.0)?;
         checker.within("learning.warm_up", self.warm_up, 0, 1_000_000)?;
         checker.between("learning.clip", self.clip, 0.0, 1e9)?;
-        if Exchange::with_bits(self.exchange_bits).is_none() {
-            return Err(checker.wrong("learning.exchange_bits", self.exchange_bits, "32, 16 or 8"));
-        }
         if let Trainable::Lora(rank) = self.trainable {
             checker.within("learning.trainable.lora", rank as u64, 1, 1024)?;
         }

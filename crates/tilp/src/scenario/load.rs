@@ -11,13 +11,16 @@ use super::raw::Raw;
 pub const BUILTIN: &[(&str, &str)] = &[
     ("default", include_str!("../../../../configs/default.toml")),
     ("factory-rt", include_str!("../../../../configs/factory-rt.toml")),
+    ("homogeneous", include_str!("../../../../configs/homogeneous.toml")),
     ("libero-object", include_str!("../../../../configs/libero-object.toml")),
+    ("mild", include_str!("../../../../configs/mild.toml")),
     ("profile-openvla", include_str!("../../../../configs/profile-openvla.toml")),
     ("profile-smolvla", include_str!("../../../../configs/profile-smolvla.toml")),
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("scarce", include_str!("../../../../configs/scarce.toml")),
     ("shift", include_str!("../../../../configs/shift.toml")),
     ("street-rt", include_str!("../../../../configs/street-rt.toml")),
+    ("strong", include_str!("../../../../configs/strong.toml")),
     ("tiny", include_str!("../../../../configs/tiny.toml")),
 ];
 
@@ -171,8 +174,9 @@ pub(super) fn merge(base: &mut Table, over: Table) {
 
 /// Fields that a scenario need not hold.
 const UNWRITTEN: &[&str] = &[
-    "events",
     "evaluation.first_passage",
+    "events",
+    "heterogeneity",
     "learning.adamw.beta1",
     "learning.adamw.beta2",
     "learning.adamw.epsilon",
@@ -197,6 +201,7 @@ const UNWRITTEN: &[&str] = &[
     "profile.terminals",
     "radio.downlink",
     "radio.station_power_w",
+    "tasks.demonstrations_spread",
     "tasks.engine",
 ];
 

@@ -7,6 +7,7 @@ mod check_events;
 mod check_tilp;
 mod events;
 mod format;
+mod heterogeneity;
 mod knobs;
 mod learning;
 mod libero;
@@ -106,7 +107,7 @@ impl Scenario {
         events::marks(&self.raw)
     }
 
-    /// Number of terminals N.
+    /// Number of terminals N, those that join later included.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
     }
@@ -139,6 +140,11 @@ impl Scenario {
     /// The terminals that are there in a round, in the order of their ids.
     pub fn members(&self, round: u64) -> Vec<TerminalId> {
         events::presence(&self.raw).at(round).into_iter().collect()
+    }
+
+    /// Number of terminals in the last round: success at the end is measured on these.
+    pub fn n_terminals_at_end(&self) -> usize {
+        events::presence(&self.raw).at(self.raw.rounds).len()
     }
 
     /// Final episodes of each terminal.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::heterogeneity::Heterogeneity;
 use super::knobs::{Baselines, Oracle};
 use super::learning::Learning;
 use super::profile::Profile;
@@ -30,6 +31,10 @@ pub struct Raw {
     pub version: u32,
     /// Training rounds T.
     pub rounds: u64,
+    /// How much the terminals differ; `docs/heterogeneity.md` has the mapping. Not written at its
+    /// default, which is the scenario as it stands.
+    #[serde(default, skip_serializing_if = "Heterogeneity::is_default")]
+    pub heterogeneity: Heterogeneity,
     /// The radio cell.
     pub cell: Cell,
     /// How the base station sends.
@@ -136,9 +141,9 @@ pub struct Limits {
     pub power_w: f64,
     /// Largest share of a payload that may be left out.
     pub compression: f64,
-    /// The latency metric never exceeds this (D3).
+    /// The latency of a round never counts as more than this.
     pub give_up_s: f64,
-    /// What happens to a terminal that misses the deadline (D2).
+    /// What happens to a terminal that misses the deadline.
     pub late: Late,
     /// Budgets of the whole run. With one, `rounds` is no limit.
     #[serde(default, skip_serializing_if = "Budget::is_none")]
@@ -181,11 +186,11 @@ pub struct Hardware {
     pub energy_coefficient: [f64; 2],
     /// True values differ from nominal ones by up to this share, hidden.
     pub hidden_share: f64,
-    /// Share of the terminals whose memory cannot hold the deepest cut (D17).
+    /// Share of the terminals whose memory cannot hold the deepest cut.
     pub short_memory_share: f64,
     /// Memory of the others over what the deepest cut takes.
     pub ample_memory: f64,
-    /// Standard deviation of the log-normal error of observed delays and energies (D6).
+    /// Standard deviation of the log-normal error of observed delays and energies.
     pub measurement_noise: f64,
 }
 
@@ -223,6 +228,10 @@ pub struct Tasks {
     pub range: VariantRange,
     /// Demonstrations per terminal.
     pub demonstrations: usize,
+    /// The number of demonstrations of a terminal is drawn log-uniformly between `demonstrations`
+    /// over this factor and times this factor; 1 for the same number everywhere.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub demonstrations_spread: f64,
     /// Noise put on the expert's motion while it demonstrates.
     pub demonstration_noise: f64,
     /// Control steps after which an episode has failed.
@@ -235,6 +244,14 @@ pub struct Tasks {
     /// The cells of LIBERO's suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub libero: Option<Libero>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
 }
 
 /// A suite of tasks.
@@ -344,7 +361,8 @@ pub struct VariantRange {
     pub spread_m: f32,
 }
 
-/// When success is measured, and on how many episodes per terminal (D8).
+/// When success is measured, and on how many episodes per terminal. Calibration, report and final
+/// episodes are three disjoint sets; a method sees those for calibration only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -377,7 +395,7 @@ pub struct Methods {
     pub reference: ReferenceKnobs,
     /// The published methods.
     pub baselines: Baselines,
-    /// Learning rates of methods that need other ones than `learning` gives, by method (D13).
+    /// Learning rates of methods that need other ones than `learning` gives, by method.
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
     pub tilp: TilpSettings,

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use rand::RngExt;
+
 use super::cache::Cache;
 use super::events::{Work, WorkChange};
-use super::libero::LiberoRoster;
+use super::libero::{Camera, LiberoRoster};
 use super::profile;
 use super::raw;
 use super::{Scenario, ScenarioError};
@@ -62,13 +64,20 @@ impl Roster {
     /// Draws the cells of a fleet.
     pub(super) fn draw(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
         let raw = &scenario.raw;
+        let share = raw.heterogeneity.share() as f32;
         if raw.tasks.suite == raw::SuiteName::LiberoObject {
-            return LiberoRoster::draw(scenario, deal_tasks(raw, seed), 1.0, seed)
+            let camera = Camera { range: 1.0, share };
+            return LiberoRoster::draw(scenario, deal_tasks(raw, seed), camera, seed)
                 .map(Self::Libero);
         }
         let range = variant_range(&raw.tasks.range);
         let variant = |(n, task): (usize, usize)| {
-            Variant::draw(Family::ALL[task], &range, &mut seed.named("variant").at(n as u64).rng())
+            let (family, own) = (Family::ALL[task], seed.named("variant").at(n as u64));
+            if share == 1.0 {
+                return Variant::draw(family, &range, &mut own.rng());
+            }
+            let common = seed.named("variant/common").at(task as u64);
+            Variant::draw_around(family, &range, share, &mut own.rng(), &mut common.rng())
         };
         let tasks = deal_tasks(raw, seed).into_iter().enumerate();
         Ok(Self::Tabletop(tasks.map(variant).collect(), engine(raw)))
@@ -127,7 +136,10 @@ impl Roster {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Vec<Demonstrations>, ScenarioError> {
         let (suite, n_terminals) = (suite(raw), raw.cell.n_terminals);
-        let (count, noise) = (raw.tasks.demonstrations, raw.tasks.demonstration_noise as f32);
+        let (counts, noise) =
+            (demonstration_counts(raw, seed), raw.tasks.demonstration_noise as f32);
+        let alike = counts.iter().all(|count| *count == counts[0]);
+        let count = if alike { counts[0].to_string() } else { format!("{counts:?}") };
         let key = format!("{DEMONSTRATIONS_VERSION} {count} {noise} {seed:?} {}", self.key());
         if let Some(sets) = cache.and_then(|cache| cache.read(&key, n_terminals, suite)) {
             return Ok(sets);
@@ -136,7 +148,7 @@ impl Roster {
         for n in 0..n_terminals {
             progress(n, n_terminals);
             let cell = self.cell(n, Work::default())?;
-            sets.push(demonstrate(&*cell, count, noise, seed.at(n as u64)));
+            sets.push(demonstrate(&*cell, counts[n], noise, seed.at(n as u64)));
         }
         progress(n_terminals, n_terminals);
         // A cache that cannot be written costs time, never a run.
@@ -222,6 +234,20 @@ pub(super) fn schedule(raw: &raw::Raw) -> Schedule {
     }
 }
 
+/// Demonstrations of each terminal: the same number, or log-uniform around it.
+fn demonstration_counts(raw: &raw::Raw, seed: Seed) -> Vec<usize> {
+    let (usual, n_terminals) = (raw.tasks.demonstrations, raw.cell.n_terminals);
+    let spread = raw.heterogeneity.data_spread(raw.tasks.demonstrations_spread);
+    if spread == 1.0 {
+        return vec![usual; n_terminals];
+    }
+    let draw = |n: usize| {
+        let u: f64 = seed.named("count").at(n as u64).rng().random_range(-1.0..=1.0);
+        (usual as f64 * spread.powf(u)).round().max(1.0) as usize
+    };
+    (0..n_terminals).map(draw).collect()
+}
+
 /// `total` items dealt to kinds in proportion to `shares`, largest remainders first.
 fn deal(shares: &[u32], total: usize) -> Vec<usize> {
     let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
@@ -304,7 +330,8 @@ fn narrow_roster(
     if scenario.raw.tasks.suite == raw::SuiteName::LiberoObject {
         let n_tasks = libero::SUITE.tasks.len();
         let tasks = (0..n_tasks).cycle().take(n_tasks * cells_per_task).collect();
-        return LiberoRoster::draw(scenario, tasks, share, seed).map(Roster::Libero);
+        let camera = Camera { range: share, share: 1.0 };
+        return LiberoRoster::draw(scenario, tasks, camera, seed).map(Roster::Libero);
     }
     let range = variant_range(&scenario.raw.tasks.range).narrowed(share);
     let families = Family::ALL.into_iter().cycle().take(Family::ALL.len() * cells_per_task);

@@ -3,12 +3,15 @@
 //! - `tidy`: the promises of ARCHITECTURE.md, read off the source text.
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
+//! - `learning`: optimisers, exchange of layers, adapters in whole runs.
 //! - `libero`: cells with LIBERO's tasks, behind the feature `mujoco`.
 //! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
 //! - `budgets`: budgets of a whole run.
 //! - `baselines`: decisions and books of the published methods and their variants.
+//! - `events`: dated events: what changes, when, for whom, and who is told.
 //! - `examples`: the examples run and do what they say.
+//! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `profile`: learning by a law, with sizes from tables.
@@ -18,7 +21,10 @@
 
 mod baselines;
 mod budgets;
+mod events;
 mod examples;
+mod heterogeneity;
+mod learning;
 #[cfg(feature = "mujoco")]
 mod libero;
 mod members;

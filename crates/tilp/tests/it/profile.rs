@@ -83,7 +83,7 @@ fn until(parts: &mut ProfileParts, last: u64) -> Vec<RoundRecord> {
 }
 
 fn every_name() -> Vec<String> {
-    let plain = methods().iter().map(|method| method.name().to_string());
+    let plain = methods().iter().map(|method| method.name().to_owned());
     let names: Vec<String> = plain.collect();
     let guarded = names.iter().map(|name| format!("{name}+guard"));
     let guarded = guarded.filter(|name| method(name).is_ok());
@@ -120,8 +120,13 @@ fn every_method_runs_and_goes_on_from_a_snapshot_as_if_nothing_had_happened() {
 #[test]
 fn the_books_hold_what_the_table_says() {
     let folder = small("books");
-    let nominal = ["learning.payload=nominal", "cell.outer_radius_m=50"];
-    let scenario = folder.load(&nominal).unwrap();
+    let plain = [
+        "learning.payload=nominal",
+        "learning.exchange_bits=16",
+        "hardware.short_memory_share=0",
+        "cell.outer_radius_m=50",
+    ];
+    let scenario = folder.load(&plain).unwrap();
     let rounds = until(&mut parts(&scenario, "random", 1), 8);
     let mut seen = 0;
     for round in &rounds {
@@ -140,15 +145,15 @@ fn the_books_hold_what_the_table_says() {
         }
     }
     assert!(seen > 10);
-    // Two layers with 300 trained parameters of one byte, fetched once after every aggregation and
+    // Two layers with 300 trained parameters in two bytes, fetched once after every aggregation and
     // delivered once before it. In the first four rounds everybody still holds the base model.
     let sync: u64 =
         rounds[..3].iter().flat_map(|r| &books(r).terminals).map(|t| t.bytes_sync.0).sum();
     assert_eq!(sync, 0);
     let delivered = &books(&rounds[3]).terminals;
-    let header = delivered.iter().map(|one| one.bytes_sync.0).max().unwrap() - 300;
+    let header = delivered.iter().map(|one| one.bytes_sync.0).max().unwrap() - 600;
     assert!((1..64).contains(&header), "{header}");
-    assert!(delivered.iter().all(|one| [0, 300 + header].contains(&one.bytes_sync.0)));
+    assert!(delivered.iter().all(|one| [0, 600 + header].contains(&one.bytes_sync.0)));
 }
 
 #[test]
@@ -171,7 +176,12 @@ fn losses_fall_success_rises_and_the_oracle_is_told_the_law() {
     assert!(better > success + 0.1, "{success} then {better}");
     let reported: Vec<_> = rounds.iter().filter_map(|r| books(r).losses.as_ref()).collect();
     assert_eq!(reported.len(), 400 / 7);
-    assert!(reported.iter().all(|changes| changes.iter().all(|one| one.after <= one.before)));
+    // The mean of copies may take back a little of what a terminal alone had gained.
+    for changes in reported {
+        assert!(changes.iter().all(|one| one.after <= 1.001 * one.before));
+        let fall: f64 = changes.iter().map(|one| one.before - one.after).sum();
+        assert!(fall > 0.0);
+    }
 }
 
 #[test]
@@ -256,10 +266,10 @@ fn the_published_sizes_of_openvla_are_those_of_llama_2_with_7_billion_parameters
     let operations = 4.0 * square[0] + 3.0 * wide[0] + 12.0 * tokens * tokens * width;
     let parameters = 4.0 * square[1] + 3.0 * wide[1];
     assert_eq!(cuts[6].operations.0 - cuts[5].operations.0, operations);
-    // In one byte each.
-    assert_eq!((cuts[6].parameters.0 - cuts[5].parameters.0) as f64, parameters);
+    // Accounted in four bytes each.
+    assert_eq!((cuts[6].parameters.0 - cuts[5].parameters.0) as f64, 4.0 * parameters);
     // 1.4 % of 7.5 billion are trained, as published.
-    let whole = cuts[10].parameters.0 as f64;
+    let whole = cuts[10].parameters.0 as f64 / 4.0;
     assert!((whole / 110.8e6 - 1.0).abs() < 0.01, "{whole}");
     // Weights in 16 bits alone take 15 GB.
     assert!(cuts[10].memory.0 > 15_000_000_000);

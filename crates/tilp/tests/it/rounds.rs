@@ -1,34 +1,41 @@
 //! Rounds of a simulated cell, one by one or many, with their records.
 
-use std::ops::ControlFlow;
-
+use tilp::record::Event;
 use tilp::round::{
     Cell, Experimenter, Ledger, Observation, ProjectedDecision, Question, RoundOrder, Truth,
 };
-use tilp::run::{Observer, RoundRecord, Stop, run};
+use tilp::run::{Observer, RoundRecord, Stop, round};
 use tilp::scenario::Parts;
-use tilp::station::Station;
-use tilp::world::SimulatedCell;
 
-/// Keeps every round; stops after the given one.
+/// Keeps every round and every event; stops after the given round.
 #[derive(Default)]
 pub struct Keep {
     pub rounds: Vec<RoundRecord>,
+    pub events: Vec<Event>,
     pub stop_after: Option<u64>,
 }
 
-impl<C: ?Sized> Observer<C> for Keep {
-    fn completed(&mut self, round: &RoundRecord, _: &C, _: &Station) -> ControlFlow<()> {
-        self.rounds.push(round.clone());
-        let stop = Some(round.seen.round) == self.stop_after;
-        if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+impl Observer for Keep {
+    fn event(&mut self, event: &Event) {
+        self.events.push(event.clone());
     }
 }
 
-/// Runs the loop until round `last` is done or the observer asks to stop.
-pub fn go_on(parts: &mut Parts, last: u64, observer: &mut dyn Observer<SimulatedCell>) -> Stop {
+/// Runs round by round until round `last` is done or it is time to stop.
+pub fn go_on(parts: &mut Parts, last: u64, keep: &mut Keep) -> Stop {
     let Parts { cell, station, evaluator, laboratory, .. } = parts;
-    run(cell, station, evaluator, laboratory, last, observer).expect("every role does its part")
+    while station.round() <= last {
+        let record = round(cell, station, evaluator, laboratory, keep);
+        let Some(record) = record.expect("every role does its part") else {
+            return Stop::BudgetUsed;
+        };
+        let stops = Some(record.seen.round) == keep.stop_after;
+        keep.rounds.push(record);
+        if stops {
+            return Stop::Asked;
+        }
+    }
+    Stop::Finished
 }
 
 /// The records of the rounds from the next one to `last`.

@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use tilp::run::{RoundRecord, Stop};
-use tilp::scenario::methods;
+use tilp::record::{Event, EventId};
+use tilp::run::{Observer, RoundRecord, Stop, run};
+use tilp::scenario::{Parts, methods};
 use tilp::snapshot::{Persist, Snapshot};
 
 use crate::rounds::{Keep, books, go_on, until};
@@ -105,9 +106,39 @@ pub fn assert_golden(name: &str, found: &str) {
 
 #[test]
 fn the_loop_stops_when_asked_after_the_round_in_progress() {
+    /// Asks to stop once a round is complete.
+    #[derive(Default)]
+    struct StopAfter {
+        last: u64,
+        events: Vec<Event>,
+        completed: Vec<u64>,
+    }
+    impl Observer for StopAfter {
+        fn event(&mut self, event: &Event) {
+            self.events.push(event.clone());
+        }
+        fn completed(&mut self, round: u64) {
+            self.completed.push(round);
+        }
+        fn asked_to_stop(&self) -> bool {
+            self.completed.last() == Some(&self.last)
+        }
+    }
+    let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } =
+        worlds::parts("greedy", &PINNED);
+    let mut watch = StopAfter { last: 3, ..StopAfter::default() };
+    let stop = run(&mut cell, &mut station, &mut evaluator, &mut laboratory, ROUNDS, &mut watch);
+    assert_eq!(stop, Ok(Stop::Asked));
+    assert_eq!(watch.completed, [1, 2, 3]);
+    // The events that were given are those of the rounds, each once and in order.
     let mut keep = Keep { stop_after: Some(3), ..Keep::default() };
     assert_eq!(go_on(&mut worlds::parts("greedy", &PINNED), ROUNDS, &mut keep), Stop::Asked);
-    assert_eq!(keep.rounds.len(), 3);
+    assert!(watch.events == keep.events);
+    let ids: Vec<EventId> = keep.events.iter().map(Event::id).collect();
+    assert!(ids.windows(2).all(|pair| pair[1].follows(pair[0])), "{ids:?}");
+    watch.last = 5;
+    let stop = run(&mut cell, &mut station, &mut evaluator, &mut laboratory, 4, &mut watch);
+    assert_eq!(stop, Ok(Stop::Finished));
 }
 
 #[test]

@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("compress", &["lanes", "rng", "wire"]),
     ("message", &["compress", "rng", "round", "wire"]),
     ("round", &["cost", "message", "rates", "rule", "snapshot", "units"]),
-    ("run", &["round", "station"]), // names no cell, no method, no experimenter
+    ("run", &["record", "round", "station"]), // names no cell, no method, no experimenter
     ("wireless", &["rng", "units"]),
     ("datasheet", &["cost", "rng", "units"]),
     (
@@ -67,7 +67,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("search", &["lanes", "rng"]),
     ("rl", &["nn", "rng", "snapshot"]),
-    ("record", &["round", "rule", "run", "snapshot", "statistics", "units"]),
+    ("record", &["round", "rule", "snapshot", "statistics", "units"]),
 ];
 
 /// Rooms that put the others together.

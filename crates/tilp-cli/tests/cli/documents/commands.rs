@@ -84,31 +84,22 @@ fn wrong_commands(code: &str, is_sentence: bool) -> Vec<String> {
 
 /// The words after the program, if a piece of a shell line calls it.
 fn words(part: &str) -> Option<Vec<&str>> {
-    let part = part.trim_start_matches("$ ");
-    let (_, after) = match part.split_once(" -- ") {
-        Some((before, after)) if before.contains("cargo run") && !before.contains("--example") => {
-            (before, after)
-        }
-        _ => {
-            let mut words = part.split_whitespace();
-            let is_program = |word: &str| PROGRAMS.contains(&word);
-            // In front of the program: variables, or another machine.
-            let mut before = words.clone().take_while(|word| !is_program(word));
-            let leads = |word: &str| {
-                word.contains('=')
-                    || ["do", "ssh", "time"].contains(&word)
-                    || word.starts_with("node")
-            };
-            if !before.all(leads) || !words.any(is_program) {
-                return None;
-            }
-            ("", &part[part.find("tilp").map_or(0, |at| at + 4)..])
-        }
+    let all: Vec<&str> = part.trim_start_matches("$ ").split_whitespace().collect();
+    // In front of the program: variables, or another machine.
+    let leads = |word: &&str| {
+        word.contains('=') || ["do", "ssh", "time"].contains(word) || word.starts_with("node")
     };
-    let words = after.split_whitespace();
+    let by_cargo = all.contains(&"cargo") && all.contains(&"run") && !all.contains(&"--example");
+    let at = match by_cargo {
+        true => all.iter().position(|word| *word == "--")?,
+        false => all.iter().position(|word| PROGRAMS.contains(word))?,
+    };
+    if !by_cargo && !all[..at].iter().all(leads) {
+        return None;
+    }
     let is_redirected =
         |word: &str| word.starts_with('>') || word.starts_with('<') && !word.ends_with('>');
-    let words = words.take_while(|word| !is_redirected(word));
+    let words = all[at + 1..].iter().take_while(|word| !is_redirected(word));
     Some(words.map(|word| word.trim_matches(['[', ']', '<', '>'])).collect())
 }
 
@@ -169,6 +160,10 @@ fn refused(words: &[&str], is_sentence: bool) -> Option<String> {
             return (!passes).then(|| text.lines().next().unwrap_or_default().to_owned());
         }
     };
+    let unknown = methods(&arguments.verb).find_map(|name| tilp::scenario::method(name).err());
+    if let Some(error) = unknown {
+        return Some(error.to_string());
+    }
     let (scenario, overrides) = asked(&arguments.verb)?;
     // Files of the reader's own, and what needs MuJoCo or its data, cannot be tried here.
     let can_try = !scenario.contains(['.', '/']) && !overrides.iter().any(|one| is_foreign(one));
@@ -178,6 +173,18 @@ fn refused(words: &[&str], is_sentence: bool) -> Option<String> {
 
 fn is_foreign(value: &str) -> bool {
     value.contains("mujoco") || value.contains("cell.trace=") || value.contains("tasks.libero")
+}
+
+/// The methods that a command names. Groups of them are known to studies only.
+fn methods(verb: &Verb) -> impl Iterator<Item = &str> {
+    let named: Vec<&String> = match verb {
+        Verb::Run(run) => run.method.iter().collect(),
+        Verb::Compare(compare) => compare.methods.iter().collect(),
+        Verb::Sweep(sweep) => sweep.methods.iter().collect(),
+        _ => Vec::new(),
+    };
+    let is_group = |name: &&str| ["main", "published", "compressed"].contains(name);
+    named.into_iter().map(String::as_str).filter(move |name| !is_group(name))
 }
 
 /// The scenario and the values that a command asks for.
@@ -225,6 +232,7 @@ fn wrong_verbs_flags_and_values_are_found() {
     assert!(wrong("tilp run [SCENARIO] [--metod M]").contains("has no flag --metod"));
     assert!(wrong("tilp run tiny --rounds three").contains("invalid value 'three'"));
     assert!(wrong("tilp run teeny").contains("teeny"));
+    assert!(wrong("tilp run --method tlip").contains("tlip"));
     assert!(wrong("tilp run --set limits.band=3").contains("limits.band"));
     assert!(wrong("tilp report").contains("required"));
     assert_eq!(wrong_commands("tilp report", true), [""; 0]);

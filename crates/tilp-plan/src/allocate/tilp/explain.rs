@@ -6,12 +6,12 @@ use super::plan::{Planned, Sights, is_rejected};
 use super::{Tilp, guide};
 use crate::cost::{FrontCopies, Grant};
 use crate::lanes::LANES;
-use crate::round::{Decision, Observation};
+use crate::round::{Decision, ExpectedRound, Observation, Rationale, Reason, TerminalRationale};
 use crate::search::cem::Ranked;
 use crate::search::sample::{Cell, Choice};
 use crate::search::score::Candidates;
 use crate::twin::{Decreases, Exchange, Scratch, StepPrediction, Sureness, TwinState};
-use crate::units::{Bytes, Joules, Seconds};
+use crate::units::Seconds;
 
 /// A decision and everything that speaks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,66 +30,9 @@ pub struct Plan {
     /// Iterations of the search; none without one.
     pub iterations: Option<usize>,
     /// One entry per terminal.
-    pub terminals: Vec<TerminalPlan>,
+    pub terminals: Vec<TerminalRationale>,
     /// The next best that the search still knew, best first.
     pub runner_ups: Vec<RunnerUp>,
-}
-
-/// What is expected of one terminal, and why it is in or out.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TerminalPlan {
-    /// Likely delay; zero for who has nothing to do.
-    pub delay: Seconds,
-    /// Delay that all scheduled keep together as surely as asked for.
-    pub sure_delay: Seconds,
-    /// Energy it spends.
-    pub energy: Joules,
-    /// Why it is in or out.
-    pub reason: Reason,
-}
-
-/// What decided about a terminal.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reason {
-    /// In, for what it brings.
-    Gain {
-        /// By how much its own success is higher after the round than if it were left out.
-        own_success: f64,
-        /// Return of the plan minus the return without it; none if nobody would be left.
-        difference: Option<f64>,
-    },
-    /// In, because nobody is surely in time and it has the best channel.
-    LeastBad {
-        /// Its sure delay.
-        sure: Seconds,
-    },
-    /// Out: not surely in time even alone with the whole band.
-    Unreachable {
-        /// The least sure delay it could have.
-        sure: Seconds,
-    },
-    /// Out: not even the first cut fits its memory.
-    MemoryShort {
-        /// What the first cut takes.
-        need: Bytes,
-        /// What it has.
-        budget: Bytes,
-    },
-    /// Out: beside the others somebody would not surely be in time.
-    Crowded {
-        /// The least sure delay of a round with it.
-        sure: Seconds,
-    },
-    /// Out: it could have been added, but the plan would not be better for it.
-    WorthLess {
-        /// Return with it minus the return of the plan: not positive.
-        difference: f64,
-    },
-    /// Out, though the twin likes the plan better with it: the search did not come across that.
-    Overlooked {
-        /// Return with it minus the return of the plan: positive.
-        difference: f64,
-    },
 }
 
 /// A candidate that came close.
@@ -119,13 +62,42 @@ impl Tilp {
         let sights = self.sights(seen, self.options.horizon);
         let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
         let planned = self.plan(seen, &sights, &now);
-        let sequence = match &planned.found {
-            Some(found) => found.best.sequence.clone(),
-            None => guide::actors_choice(&self.agent.sac, &now, &self.options.start)
-                .repeat(self.options.horizon),
+        Inquiry::new(self, seen, &sights, &planned).plan(&planned)
+    }
+
+    /// What is expected of a plan for the round seen, and why each terminal is in or out.
+    pub(super) fn reasons(
+        &self,
+        seen: &Observation,
+        sights: &Sights,
+        planned: &Planned,
+    ) -> Rationale {
+        let inquiry = Inquiry::new(self, seen, sights, planned);
+        let (step, reward) = (&inquiry.predicted, &inquiry.predicted.reward);
+        let expected = ExpectedRound {
+            latency: step.latency,
+            duration: step.duration,
+            energy: step.energy,
+            loss_decrease: step.loss_decrease,
+            success_before: sights.state.success,
+            success_after: step.success,
+            violation: step.violation.relative,
+            reward_task: reward.task,
+            reward_communication: reward.communication,
+            reward_penalty: reward.penalty,
+            planned_return: inquiry.planned_return(planned),
         };
-        let decision = self.decoder.limits().project(planned.decision.clone()).decision().clone();
-        Inquiry::new(self, seen, &sights, &planned, decision, sequence).plan(&planned)
+        Rationale { expected, terminals: inquiry.terminals() }
+    }
+
+    /// The choices behind a plan, step by step.
+    fn sequence(&self, sights: &Sights, planned: &Planned) -> Vec<Choice> {
+        if let Some(found) = &planned.found {
+            return found.best.sequence.clone();
+        }
+        let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
+        let once = guide::actors_choice(&self.agent.sac, &now, &self.options.start);
+        once.repeat(self.options.horizon)
     }
 }
 
@@ -150,9 +122,9 @@ impl<'a> Inquiry<'a> {
         seen: &'a Observation,
         sights: &'a Sights,
         planned: &'a Planned,
-        decision: Decision,
-        mut sequence: Vec<Choice>,
     ) -> Self {
+        let decision = tilp.decoder.limits().project(planned.decision.clone()).decision().clone();
+        let mut sequence = tilp.sequence(sights, planned);
         let first = &mut sequence[..seen.terminals.len()];
         match &planned.choices {
             Some(choices) => first.copy_from_slice(choices),
@@ -179,15 +151,24 @@ impl<'a> Inquiry<'a> {
         inquiry
     }
 
-    fn plan(self, planned: &Planned) -> Plan {
-        let reasons = self.reasons();
-        let terminal = |(n, reason): (usize, Reason)| TerminalPlan {
+    /// What is expected of each terminal, and why it is in or out.
+    fn terminals(&self) -> Vec<TerminalRationale> {
+        let terminal = |(n, reason): (usize, Reason)| TerminalRationale {
             delay: self.scratch.delays[n],
             sure_delay: self.scratch.safe_delays[n],
             energy: self.scratch.energies[n],
             reason,
         };
-        let terminals = reasons.into_iter().enumerate().map(terminal).collect();
+        self.reasons().into_iter().enumerate().map(terminal).collect()
+    }
+
+    fn planned_return(&self, planned: &Planned) -> Option<f64> {
+        let is_planned = planned.choices.is_some() && !is_rejected(self.total);
+        is_planned.then_some(f64::from(self.total))
+    }
+
+    fn plan(self, planned: &Planned) -> Plan {
+        let terminals = self.terminals();
         let found = planned.found.as_ref();
         let best = found.map_or(0.0, |found| f64::from(found.best.score));
         let others = found.map_or(&[][..], |found| &found.runner_ups);
@@ -200,8 +181,7 @@ impl<'a> Inquiry<'a> {
                 &self.decision.terminals,
             ),
             success_before: self.sights.state.success,
-            planned_return: (planned.choices.is_some() && !is_rejected(self.total))
-                .then_some(f64::from(self.total)),
+            planned_return: self.planned_return(planned),
             iterations: found.map(|found| found.iterations),
             terminals,
             runner_ups: others.map(|other| self.runner_up(other, best)).collect(),

@@ -18,14 +18,14 @@ mod settings;
 
 use std::sync::Mutex;
 
-pub use explain::{Plan, Reason, RunnerUp, TerminalPlan};
+pub use explain::{Plan, RunnerUp};
 pub use options::{
     DecoderOptions, Parts, StartOptions, SuggestionOptions, TilpOptions, WorthOptions,
 };
 pub use settings::{TilpSettings, TwinSettings};
 
 use decode::Decoder;
-use plan::{Sights, Work};
+use plan::{Planned, Sights, Work};
 use scene::{SPACE_GLOBALS, SPACE_TERMINALS, action_row, choice};
 
 use crate::lanes::LANES;
@@ -34,7 +34,7 @@ use crate::rl::policy::Space;
 use crate::rl::replay::{Scene, Transition};
 use crate::rng::Seed;
 use crate::round::{
-    Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Violation,
+    Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Rationale, Violation,
 };
 use crate::search::cem::Planner;
 use crate::search::sample::Cell;
@@ -56,6 +56,8 @@ pub struct Tilp {
     clock: Option<Clock>,
     /// What was decided in the round that is being executed.
     chosen: Option<Chosen>,
+    /// The plan of that round, kept so that it can be explained.
+    planned: Option<(Sights, Planned)>,
     pending: Option<Pending>,
     works: Vec<Mutex<Work>>,
 }
@@ -105,6 +107,7 @@ impl Tilp {
             seed,
             clock: None,
             chosen: None,
+            planned: None,
             pending: None,
             works,
         }
@@ -215,9 +218,16 @@ impl Allocator for Tilp {
                 rows.flat_map(|one| action_row(one, limits)).collect()
             }
         };
-        let (round, before) = (seen.round, sights.state);
+        let (round, before) = (seen.round, sights.state.clone());
         self.chosen = Some(Chosen { round, before, scene: now, actions });
-        Ok(planned.decision)
+        let decision = planned.decision.clone();
+        self.planned = Some((sights, planned));
+        Ok(decision)
+    }
+
+    fn rationale(&self, seen: &Observation) -> Option<Rationale> {
+        let (sights, planned) = self.planned.as_ref()?;
+        Some(self.reasons(seen, sights, planned))
     }
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {

@@ -107,6 +107,22 @@ impl VariantRange {
         spread: 0.04,
     };
 
+    /// The widest distributions that cells are made for. Angles have no end.
+    pub const MOST: VariantRange = VariantRange {
+        centre: 0.15,
+        yaw: f32::INFINITY,
+        commands: Frame::Camera,
+        size: 0.008,
+        mass: 0.17,
+        grasp_offset: 0.05,
+        goal_angle: f32::INFINITY,
+        goal_distance: 0.05,
+        shelf_height: 0.05,
+        axis: f32::INFINITY,
+        resistance: 0.9,
+        spread: 0.08,
+    };
+
     /// The same middles with every width, the spread aside, times `share`.
     pub fn narrowed(&self, share: f32) -> VariantRange {
         VariantRange {
@@ -129,27 +145,57 @@ impl VariantRange {
 impl Variant {
     /// Draws a cell of this family.
     pub fn draw(family: Family, range: &VariantRange, rng: &mut Rng) -> Variant {
-        let mut around = |middle: f32, width: f32| middle + width * rng.random_range(-1.0..=1.0);
-        let centre = [around(0.0, range.centre), around(0.0, range.centre)];
-        let goal_angle = around(0.0, range.goal_angle);
-        let goal_distance = around(VariantRange::GOAL_DISTANCE, range.goal_distance);
+        Self::made(family, range, |middle, width, _| middle + width * unit(rng))
+    }
+
+    /// Draws a cell that differs by a share from a common one of its family. Each parameter is
+    /// made of `share` times the cell's own draw and the rest of the common draw: with 0 it is the
+    /// common cell, with 1 what [`Variant::draw`] draws. Beyond 1 a parameter goes no further than
+    /// [`VariantRange::MOST`], or the range itself where that is wider.
+    pub fn draw_around(
+        family: Family,
+        range: &VariantRange,
+        share: f32,
+        own: &mut Rng,
+        common: &mut Rng,
+    ) -> Variant {
+        Self::made(family, range, |middle, width, most| {
+            let off = width * (share * unit(own) + (1.0 - share) * unit(common));
+            let most = most.max(width);
+            middle + off.clamp(-most, most)
+        })
+    }
+
+    /// A cell whose parameters are given by a function of middle, half-width, and largest
+    /// half-width.
+    fn made(
+        family: Family,
+        range: &VariantRange,
+        mut around: impl FnMut(f32, f32, f32) -> f32,
+    ) -> Variant {
+        let most = &VariantRange::MOST;
+        let mut centre = || around(0.0, range.centre, most.centre);
+        let centre = [centre(), centre()];
+        let goal_angle = around(0.0, range.goal_angle, most.goal_angle);
+        let distance = VariantRange::GOAL_DISTANCE;
+        let goal_distance = around(distance, range.goal_distance, most.goal_distance);
         Variant {
             family,
             centre,
-            yaw: around(0.0, range.yaw),
+            yaw: around(0.0, range.yaw, most.yaw),
             commands: range.commands,
-            size: around(VariantRange::SIZE, range.size),
-            mass: around(VariantRange::MASS, range.mass),
+            size: around(VariantRange::SIZE, range.size, most.size),
+            mass: around(VariantRange::MASS, range.mass, most.mass),
             extra_mass: 0.0,
             grasp_offset: [
-                around(0.0, range.grasp_offset),
-                around(0.0, range.grasp_offset),
-                around(0.5, 0.5) * range.grasp_offset * 0.5,
+                around(0.0, range.grasp_offset, most.grasp_offset),
+                around(0.0, range.grasp_offset, most.grasp_offset),
+                around(0.5, 0.5, 0.5) * range.grasp_offset * 0.5,
             ],
             goal_offset: [goal_distance * goal_angle.cos(), goal_distance * goal_angle.sin()],
-            shelf_height: around(VariantRange::SHELF_HEIGHT, range.shelf_height),
-            axis: around(0.0, range.axis),
-            resistance: around(1.0, range.resistance),
+            shelf_height: around(VariantRange::SHELF_HEIGHT, range.shelf_height, most.shelf_height),
+            axis: around(0.0, range.axis, most.axis),
+            resistance: around(1.0, range.resistance, most.resistance),
             spread: range.spread,
         }
     }
@@ -179,6 +225,11 @@ impl Variant {
         }
         self
     }
+}
+
+/// A draw between -1 and 1.
+fn unit(rng: &mut Rng) -> f32 {
+    rng.random_range(-1.0..=1.0)
 }
 
 fn turned([x, y]: [f32; 2], angle: f32) -> [f32; 2] {
@@ -226,6 +277,44 @@ mod tests {
         assert_eq!(variant.size, VariantRange::SIZE);
         assert_eq!(variant.goal_offset, [VariantRange::GOAL_DISTANCE, 0.0]);
         assert_eq!(variant.grasp_offset, [0.0; 3]);
+    }
+
+    /// The cell of a terminal at a share of the differences between terminals.
+    fn around(share: f32, terminal: u64) -> Variant {
+        let (own, common) = (Seed::new(5).at(terminal), Seed::new(6));
+        let range = &VariantRange::WIDE;
+        Variant::draw_around(Family::Bin, range, share, &mut own.rng(), &mut common.rng())
+    }
+
+    #[test]
+    fn cells_share_a_draw_at_share_zero_and_are_their_own_at_share_one() {
+        let wide = &VariantRange::WIDE;
+        let common = Variant::draw(Family::Bin, wide, &mut Seed::new(6).rng());
+        for terminal in 0..20 {
+            let own = Variant::draw(Family::Bin, wide, &mut Seed::new(5).at(terminal).rng());
+            assert_eq!(around(0.0, terminal), common);
+            assert_eq!(around(1.0, terminal), own);
+            let half = around(0.5, terminal);
+            assert!((half.mass - 0.5 * (own.mass + common.mass)).abs() < 1e-6);
+            assert!((half.centre[1] - 0.5 * (own.centre[1] + common.centre[1])).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn cells_beyond_their_range_stay_within_the_widest_one() {
+        let most = VariantRange::MOST;
+        let (mut outside, mut stopped) = (0, 0);
+        for terminal in 0..200 {
+            let cell = around(1.5, terminal);
+            let off = (cell.mass - VariantRange::MASS).abs();
+            assert!(off <= most.mass + 1e-6 && cell.mass > 0.0);
+            assert!(cell.centre.iter().all(|at| at.abs() <= most.centre));
+            assert!((cell.size - VariantRange::SIZE).abs() <= most.size + 1e-6);
+            assert!(cell.grasp_offset[2] >= 0.0 && cell.resistance > 0.0);
+            outside += usize::from(off > VariantRange::WIDE.mass + 1e-6);
+            stopped += usize::from(off >= most.mass - 1e-6);
+        }
+        assert!(outside > 10 && stopped > 0, "{outside} outside, {stopped} stopped");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::allocate::{Plan, Reason, RunnerUp};
-use crate::round::Observation;
+use crate::allocate::{Plan, RunnerUp};
+use crate::round::{Observation, Reason};
 use crate::tasks::Suite;
 use crate::twin::Decrease;
 

@@ -13,9 +13,13 @@ pub use report::{
     CurveReport, DecreaseReport, FactorReport, GroupReport, SubTwinReport, TwinReport, report,
 };
 
+use std::collections::BTreeMap;
+
 use super::{RunError, read_run_identity};
 use crate::cost::Hardware;
-use crate::record::{CalibrationRow, RecordError, RoundRow, RunFolder, TerminalRow};
+use crate::record::{
+    CalibrationRow, EpisodeKind, EpisodeRow, History, RecordError, RoundRow, RunFolder, TerminalRow,
+};
 use crate::round::{
     Decision, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision, TerminalId,
     TerminalOutcome, TerminalReport, TrainingPlan,
@@ -38,6 +42,8 @@ pub struct Replay {
     rounds: Vec<RoundRow>,
     terminals: Vec<TerminalRow>,
     calibrations: Vec<CalibrationRow>,
+    /// Success of single terminals at calibrations, by round and id; none in runs of version 1.
+    success: BTreeMap<(u64, u64), SuccessCount>,
 }
 
 /// A round as the base station lived through it.
@@ -59,11 +65,16 @@ impl Replay {
         let (scenario, method, Seeds { seed, .. }) =
             read_run_identity(folder, &Registry::builtin())?;
         let twin = assemble_twin(&scenario, &method, seed)?;
-        let (rounds, terminals) = (folder.read_rounds()?, folder.read_terminals()?);
-        let calibrations = folder.read_calibrations()?;
-        let replay = Self { scenario, method, seed, twin, rounds, terminals, calibrations };
-        let malformed = |(name, reason): (&str, String)| RecordError::Malformed {
-            path: folder.path().join(name),
+        let History { rounds, terminals, calibrations, episodes, .. } = folder.read_history()?;
+        let own = episodes.into_iter().filter(|row| row.kind == EpisodeKind::Calibration);
+        let own = own.map(|EpisodeRow { round, terminal, successes, episodes, .. }| {
+            ((round, terminal), SuccessCount { successes, episodes })
+        });
+        let success = own.collect();
+        let replay =
+            Self { scenario, method, seed, twin, rounds, terminals, calibrations, success };
+        let malformed = |(name, reason): (&'static str, String)| RecordError::Malformed {
+            path: folder.source(name),
             reason,
         };
         replay.check_rounds().map_err(malformed)?;
@@ -108,8 +119,25 @@ impl Replay {
             round: round.round,
             duration: Seconds(round.duration_s),
             loss: round.loss,
-            terminals: rows.iter().map(terminal_outcome).collect(),
+            terminals: rows.iter().map(|row| self.terminal_outcome(row)).collect(),
             success: (!counts.is_empty()).then_some(counts),
+        }
+    }
+
+    fn terminal_outcome(&self, row: &TerminalRow) -> TerminalOutcome {
+        let known = |value: f64| (!value.is_nan()).then_some(value);
+        TerminalOutcome {
+            id: TerminalId(row.terminal as u32),
+            took_part: row.took_part,
+            late: row.late,
+            unfinished: row.unfinished,
+            delay: Seconds(row.delay_observed_s),
+            computation: Seconds(row.computation_observed_s),
+            energy: Joules(row.energy_observed_j),
+            bytes: Bytes(row.bytes_up + row.bytes_down + row.bytes_sync),
+            loss: known(row.loss),
+            gradient_norm: known(row.gradient_norm),
+            success: self.success.get(&(row.round, row.terminal)).copied(),
         }
     }
 
@@ -207,22 +235,5 @@ fn decision(round: &RoundRow, rows: &[TerminalRow]) -> Decision {
         terminals: rows.iter().map(one).collect(),
         training: TrainingPlan::default(),
         fallback: round.fallback,
-    }
-}
-
-fn terminal_outcome(row: &TerminalRow) -> TerminalOutcome {
-    let known = |value: f64| (!value.is_nan()).then_some(value);
-    TerminalOutcome {
-        id: TerminalId(row.terminal as u32),
-        took_part: row.took_part,
-        late: row.late,
-        unfinished: row.unfinished,
-        delay: Seconds(row.delay_observed_s),
-        computation: Seconds(row.computation_observed_s),
-        energy: Joules(row.energy_observed_j),
-        bytes: Bytes(row.bytes_up + row.bytes_down + row.bytes_sync),
-        loss: known(row.loss),
-        gradient_norm: known(row.gradient_norm),
-        success: None,
     }
 }

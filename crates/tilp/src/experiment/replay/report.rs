@@ -110,7 +110,8 @@ pub struct FactorReport {
     pub error_after: Option<f64>,
 }
 
-/// Whether loss predicts success within a task group over time (D12).
+/// Whether loss predicts success within a task group over time: the twin predicts success from
+/// losses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurveReport {
     /// One entry per measured task group.

@@ -8,36 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use super::{Job, Outcome, Shard, StudyError, StudyFolder};
-use crate::experiment::{Ended, RunSpec, Time, Watcher, run_single};
-use crate::record::{RoundRow, Summary};
+use crate::experiment::{Ended, RunError, RunSpec, Time, run_single};
+use crate::record::{ProcessEvent, RecordError};
+use crate::run::Observer;
 use crate::scenario::Cache;
 
-/// Something happened to a job, named by its place in [`StudyFolder::jobs`].
-#[derive(Clone, Copy, Debug)]
-pub enum Event<'a> {
-    /// It was complete before.
-    Kept,
-    /// It begins or goes on.
-    Begun,
-    /// A round is done, of so many.
-    Round(&'a RoundRow, u64),
-    /// It is complete.
-    Done(&'a Summary),
-    /// It failed.
-    Failed(&'a str),
-    /// It was asked to stop and holds a checkpoint.
-    Stopped,
-}
-
-/// Who watches a study: shows progress, tells the time, asks to stop. Called from several threads.
-pub trait Host: Sync {
-    /// Something happened to a job.
-    fn happened(&self, job: usize, event: Event<'_>);
-    /// Whether to stop after the rounds in progress.
-    fn asked_to_stop(&self) -> bool;
-    /// What time it is.
-    fn time(&self) -> &dyn Time;
-}
+/// Makes the observer of a job, which is named by its place in [`StudyFolder::jobs`]. Called from
+/// several threads.
+pub type Observers<'a> = dyn Fn(usize) -> Box<dyn Observer + 'a> + Sync + 'a;
 
 /// How runs are done.
 pub struct Executor<'a> {
@@ -60,7 +38,7 @@ pub struct Tally {
     pub done: usize,
     /// Failed.
     pub failed: usize,
-    /// Stopped with a checkpoint, or not begun.
+    /// Stopped with a checkpoint, not begun, or left to another process that is at it.
     pub left: usize,
 }
 
@@ -71,17 +49,19 @@ impl Executor<'_> {
         &self,
         study: &StudyFolder,
         shard: Shard,
-        host: &dyn Host,
+        time: &dyn Time,
+        observers: &Observers<'_>,
     ) -> Result<Tally, StudyError> {
         let mine: Vec<usize> = (shard.index..study.jobs.len()).step_by(shard.count).collect();
         let next = AtomicUsize::new(0);
         let ended = Mutex::new(Ok(Tally::default()));
         let work = || {
             while let Some(&job) = mine.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let result = if host.asked_to_stop() {
+                let mut observer = observers(job);
+                let result = if observer.asked_to_stop() {
                     Ok(Tally { left: 1, ..Tally::default() })
                 } else {
-                    self.job(study, job, host)
+                    self.job(study, job, time, &mut *observer)
                 };
                 let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
                 match (&mut *ended, result) {
@@ -99,29 +79,33 @@ impl Executor<'_> {
         ended.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn job(&self, study: &StudyFolder, index: usize, host: &dyn Host) -> Result<Tally, StudyError> {
+    fn job(
+        &self,
+        study: &StudyFolder,
+        index: usize,
+        time: &dyn Time,
+        observer: &mut dyn Observer,
+    ) -> Result<Tally, StudyError> {
         let job = &study.jobs[index];
         if matches!(study.outcome(job)?, Outcome::Done(_)) {
-            host.happened(index, Event::Kept);
+            observer.process(&ProcessEvent::Kept);
             return Ok(Tally { done: 1, ..Tally::default() });
         }
-        host.happened(index, Event::Begun);
-        let watcher = Watched { host, index };
-        // A panic is the failure of one run. What it leaves behind is its folder, which holds whole
-        // files only.
-        let ended = catch_unwind(AssertUnwindSafe(|| self.run(study, job, &watcher)));
+        // A panic is the failure of one run. Its folder can be read up to the last complete round.
+        let run = || self.run(study, job, time, &mut *observer);
+        let ended = catch_unwind(AssertUnwindSafe(run));
         match ended {
-            Ok(Ok(Ended::Finished(summary))) => {
+            Ok(Ok(Ended::Finished(_))) => {
                 study.forget_failure(job);
-                host.happened(index, Event::Done(&summary));
                 Ok(Tally { done: 1, ..Tally::default() })
             }
-            Ok(Ok(Ended::Interrupted(_))) => {
-                host.happened(index, Event::Stopped);
+            Ok(Ok(Ended::Interrupted(_))) => Ok(Tally { left: 1, ..Tally::default() }),
+            Ok(Err(error)) if is_locked(&error) => {
+                observer.process(&ProcessEvent::Locked);
                 Ok(Tally { left: 1, ..Tally::default() })
             }
-            Ok(Err(error)) => self.failed(study, index, &error.to_string(), host),
-            Err(panic) => self.failed(study, index, &message(&*panic), host),
+            Ok(Err(error)) => failed(study, job, &error.to_string(), observer),
+            Err(panic) => failed(study, job, &message(&*panic), observer),
         }
     }
 
@@ -129,7 +113,8 @@ impl Executor<'_> {
         &self,
         study: &StudyFolder,
         job: &Job,
-        watcher: &dyn Watcher,
+        time: &dyn Time,
+        observer: &mut dyn Observer,
     ) -> Result<Ended, StudyError> {
         let (folder, begun) = study.run_folder(job)?;
         let spec = RunSpec {
@@ -141,25 +126,29 @@ impl Executor<'_> {
             about: self.about.clone(),
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
-        let run = || run_single(&spec, folder, begun, self.cache, watcher);
+        let run = || run_single(&spec, folder, begun, self.cache, time, observer);
         // Without threads of its own it shares those that there are.
         Ok(match pool {
             Ok(pool) => pool.install(run)?,
             Err(_) => run()?,
         })
     }
+}
 
-    fn failed(
-        &self,
-        study: &StudyFolder,
-        index: usize,
-        reason: &str,
-        host: &dyn Host,
-    ) -> Result<Tally, StudyError> {
-        study.note_failure(&study.jobs[index], reason)?;
-        host.happened(index, Event::Failed(reason));
-        Ok(Tally { failed: 1, ..Tally::default() })
-    }
+fn failed(
+    study: &StudyFolder,
+    job: &Job,
+    reason: &str,
+    observer: &mut dyn Observer,
+) -> Result<Tally, StudyError> {
+    study.note_failure(job, reason)?;
+    observer.process(&ProcessEvent::Failed { reason });
+    Ok(Tally { failed: 1, ..Tally::default() })
+}
+
+/// Whether another process is at the same run.
+fn is_locked(error: &StudyError) -> bool {
+    matches!(error, StudyError::Run(RunError::Record(RecordError::Locked { .. })))
 }
 
 impl Tally {
@@ -180,26 +169,4 @@ fn message(panic: &(dyn Any + Send)) -> String {
         (None, None) => "no message",
     };
     format!("panicked: {}", text.lines().next().unwrap_or_default())
-}
-
-/// One run of a study as its watcher sees it.
-struct Watched<'a> {
-    host: &'a dyn Host,
-    index: usize,
-}
-
-impl Watcher for Watched<'_> {
-    fn demonstrations(&self, _done: usize, _total: usize) {}
-
-    fn round(&self, row: &RoundRow, total: u64) {
-        self.host.happened(self.index, Event::Round(row, total));
-    }
-
-    fn asked_to_stop(&self) -> bool {
-        self.host.asked_to_stop()
-    }
-
-    fn time(&self) -> &dyn Time {
-        self.host.time()
-    }
 }

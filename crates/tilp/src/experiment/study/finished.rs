@@ -89,6 +89,12 @@ impl Finished {
         }
         let tasks = self.summary.success_by_task.values().flatten();
         tasks.copied().try_for_each(|value| within("success_by_task", value, 1.0))?;
+        for event in &self.summary.events {
+            let values = [event.success_before, event.success_lowest];
+            values.into_iter().flatten().try_for_each(|one| within("events.success", one, 1.0))?;
+            let back = event.recovery_s;
+            back.map_or(Ok(()), |value| within("events.recovery_s", value, f64::INFINITY))?;
+        }
         for sample in &self.curve {
             within("curve.success", sample.success, 1.0)?;
             within("curve.latency_s", sample.latency_s, f64::INFINITY)?;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::n_far;
 use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
-pub use execute::{Event, Executor, Host, Tally};
+pub use execute::{Executor, Observers, Tally};
 pub use finished::{Finished, Sample};
 pub use folder::{Outcome, RunResult, StudyError, StudyFolder, by_study, merged};
 pub use kind::StudyKind;
@@ -119,7 +119,7 @@ impl Job {
 
     /// How many final episodes it has.
     pub fn episodes(&self) -> Episodes {
-        let (n, each) = (self.scenario.n_terminals(), self.scenario.final_episodes());
+        let (n, each) = (self.scenario.n_terminals_at_end(), self.scenario.final_episodes());
         Episodes { all: (n * each) as u64, far: (n_far(n) * each) as u64 }
     }
 }

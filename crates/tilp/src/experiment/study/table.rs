@@ -53,10 +53,11 @@ const fn success(
 }
 
 /// All metrics, in the order of the tables.
-pub const METRICS: [Metric; 27] = [
+pub const METRICS: [Metric; 28] = [
     success("success_final", |run| run.success_final, |of| of.all),
     success("success_far", |run| run.success_far, |of| of.far),
     metric("success_worst_task", Some(true), |run| run.success_worst_task),
+    metric("success_area", Some(true), |run| run.success_area),
     metric("rta_0.6", Some(false), |run| run.rta.at_60.map(|round| round as f64)),
     metric("rta_0.7", Some(false), |run| run.rta.at_70.map(|round| round as f64)),
     metric("rta_0.8", Some(false), |run| run.rta.at_80.map(|round| round as f64)),
@@ -433,7 +434,7 @@ fn text(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-fn csv_text(lines: &[Vec<String>]) -> String {
+pub(super) fn csv_text(lines: &[Vec<String>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     lines.iter().for_each(|line| writer.write_record(line).expect("memory takes every line"));
     let bytes = writer.into_inner().expect("memory takes every line");

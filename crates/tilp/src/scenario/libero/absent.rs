@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Camera;
 use crate::rng::Seed;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tasks::Workcell;
@@ -13,7 +14,7 @@ impl LiberoRoster {
     pub(in crate::scenario) fn draw(
         scenario: &Scenario,
         _tasks: Vec<usize>,
-        _share: f32,
+        _camera: Camera,
         _seed: Seed,
     ) -> Result<Self, ScenarioError> {
         Err(ScenarioError::Range {

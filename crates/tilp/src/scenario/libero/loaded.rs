@@ -10,10 +10,14 @@ use sha2::{Digest, Sha256};
 use tilp_mujoco::libero::Task;
 use tilp_mujoco::mujoco_version;
 
+use super::Camera;
 use crate::rng::Seed;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tasks::Workcell;
 use crate::tasks::libero::{Cell, SUITE};
+
+/// The largest angle that a scenario may ask for.
+const MOST_YAW: f32 = 3.2;
 
 /// LIBERO's cells, their worlds loaded, and the data they came from.
 pub(in crate::scenario) struct LiberoRoster {
@@ -27,7 +31,7 @@ impl LiberoRoster {
     pub(in crate::scenario) fn draw(
         scenario: &Scenario,
         tasks: Vec<usize>,
-        share: f32,
+        camera: Camera,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let libero = scenario.raw.tasks.libero.as_ref().expect("checked with the scenario");
@@ -53,9 +57,18 @@ impl LiberoRoster {
         let cell = |(n, &index): (usize, &usize)| {
             let place = tasks[..n].iter().filter(|&&task| task == index).count();
             let of = tasks.iter().filter(|&&task| task == index).count();
-            let width = share * libero.yaw_rad;
-            let turn: f32 = seed.named("camera").at(n as u64).rng().random_range(-1.0..=1.0);
-            Cell { task: Arc::clone(&worlds[index]), index, yaw: width * turn, share: (place, of) }
+            let width = camera.range * libero.yaw_rad;
+            let unit = |seed: Seed| seed.rng().random_range(-1.0f32..=1.0);
+            let own = unit(seed.named("camera").at(n as u64));
+            let turn = match camera.share {
+                1.0 => own,
+                share => {
+                    let common = unit(seed.named("camera/common").at(index as u64));
+                    share * own + (1.0 - share) * common
+                }
+            };
+            let yaw = (width * turn).clamp(-MOST_YAW, MOST_YAW);
+            Cell { task: Arc::clone(&worlds[index]), index, yaw, share: (place, of) }
         };
         let cells = tasks.iter().enumerate().map(cell).collect();
         Ok(Self { cells, assets, place: scenario.place.clone() })

@@ -148,13 +148,13 @@ pub(in crate::scenario) fn tasks(raw: &Raw, mut dealt: Vec<usize>) -> Vec<usize>
 
 /// Sizes of the model per cut.
 pub(in crate::scenario) fn cost_profile(raw: &Raw, profile: &Profile) -> cost::Profile {
-    let bytes = u64::from(profile.exchange_bits) / 8;
     let rows = profile.cuts.iter().zip(1..);
     let cuts = rows.map(|(row, cut)| CutProfile {
         cut,
         activation_elements: row.activation_elements as usize,
         operations: Operations(row.operations),
-        parameters: Bytes(row.trained_parameters * bytes),
+        // Accounted in 32 bits; the encoding of exchanged layers is the accounting's.
+        parameters: Bytes(4 * row.trained_parameters),
         memory: Bytes(row.memory_bytes),
     });
     cost::Profile { batch: raw.learning.batch, action: profile.label_values, cuts: cuts.collect() }

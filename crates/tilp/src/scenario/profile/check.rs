@@ -10,15 +10,18 @@ use crate::scenario::raw::Raw;
 pub(in crate::scenario) fn profile(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let Some(profile) = &raw.profile else { return Ok(()) };
     checker.within("profile.label_values", profile.label_values as u64, 0, 1_000_000)?;
-    if ![8, 16, 32].contains(&profile.exchange_bits) {
-        let bits = profile.exchange_bits;
-        return Err(checker.wrong("profile.exchange_bits", bits, "32, 16 or 8"));
-    }
     checker.bounds("profile.samples", profile.samples, 1.0, 1e9)?;
     law(checker, &profile.law)?;
     cuts(checker, &profile.cuts)?;
     listed(checker, raw, profile)?;
-    tasks(checker, profile)
+    tasks(checker, profile)?;
+    match raw.events.iter().position(|event| event.change.is_some()) {
+        Some(index) => {
+            let expected = "leave, join, interferer or blockage: a profile has no robots";
+            Err(checker.wrong(&format!("events[{index}].change"), "a change of work", expected))
+        }
+        None => Ok(()),
+    }
 }
 
 fn law(checker: &Checker, law: &LawRanges) -> Result<(), ScenarioError> {

@@ -1,4 +1,4 @@
-//! A profile scenario as it is written. `docs/profile.md` explains it.
+//! A profile scenario as it is written. `docs/howto/profile.md` explains it.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,6 @@ pub struct Profile {
     pub terminals: String,
     /// Numbers in the label of a sample, sent up with its activation.
     pub label_values: usize,
-    /// Bits of a trained parameter in model exchange: 32, 16 or 8.
-    pub exchange_bits: u32,
     /// Samples in the data set of a terminal, fewest and most, drawn log-uniformly.
     pub samples: [f64; 2],
     /// How many terminals do each task, in proportion.
@@ -49,7 +47,7 @@ pub struct CutRow {
     pub activation_elements: u64,
     /// Operations of forward and backward pass, of one sample.
     pub operations: f64,
-    /// Trained parameters: what is exchanged.
+    /// Trained parameters: what is exchanged, in `learning.exchange_bits`.
     pub trained_parameters: u64,
     /// Memory with a minibatch.
     pub memory_bytes: u64,

@@ -132,28 +132,25 @@ impl Source<'_> {
     ) -> Result<Table, ScenarioError> {
         let text = self.text(field, name)?;
         let wrong = |line: Option<u64>, reason: String| self.wrong(field, name, line, reason);
-        let mut reader = csv::ReaderBuilder::new()
-            .comment(Some(b'#'))
-            .trim(csv::Trim::All)
-            .flexible(true)
-            .from_reader(text.as_bytes());
-        let header = reader.headers().map_err(|error| wrong(None, error.to_string()))?.clone();
-        let line = header.position().map(csv::Position::line);
-        let columns: Vec<String> = header.iter().map(str::to_owned).collect();
-        check_columns(&columns, known, needed).map_err(|reason| wrong(line, reason))?;
+        // A byte-order mark is no part of the first name.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+        let mut content = text.lines().zip(1..).filter(|(line, _)| is_content(line));
+        let nothing = || wrong(None, "no line of column names, expected one".into());
+        let (header, number) = content.next().ok_or_else(nothing)?;
+        let columns = values(header).map_err(|reason| wrong(Some(number), reason))?;
+        check_columns(&columns, known, needed).map_err(|reason| wrong(Some(number), reason))?;
         let mut lines = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(|error| wrong(None, error.to_string()))?;
-            let number = record.position().map_or(0, csv::Position::line);
-            if record.len() != columns.len() {
-                let (found, expected) = (record.len(), columns.len());
-                let reason = format!("{found} values, expected {expected}");
+        for (line, number) in content {
+            let values = values(line).map_err(|reason| wrong(Some(number), reason))?;
+            if values.len() != columns.len() {
+                let reason = format!("{} values, expected {}", values.len(), columns.len());
                 return Err(wrong(Some(number), reason));
             }
             if lines.len() == most {
                 return Err(wrong(Some(number), format!("more than {most} lines of values")));
             }
-            lines.push((number, record.iter().map(str::to_owned).collect()));
+            lines.push((number, values));
         }
         match lines.is_empty() {
             true => Err(wrong(None, "no line of values, expected at least one".into())),
@@ -189,6 +186,16 @@ impl Source<'_> {
             place: self.place.to_owned(),
         }
     }
+}
+
+/// The values of one line.
+fn values(line: &str) -> Result<Vec<String>, String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .trim(csv::Trim::All)
+        .from_reader(line.as_bytes());
+    let record = reader.records().next().transpose().map_err(|error| error.to_string())?;
+    Ok(record.iter().flatten().map(str::to_owned).collect())
 }
 
 fn check_columns(columns: &[String], known: &[&str], needed: &[&str]) -> Result<(), String> {

@@ -246,8 +246,8 @@ fn verdict(estimate: Estimate, aim: &Aim, asked: f64) -> &'static str {
     match ends.map(good) {
         [true, true] => "met",
         [false, false] => "missed",
-        _ if good(estimate.mean) => "met in the mean, not told apart",
-        _ => "missed in the mean, not told apart",
+        _ if good(estimate.mean) => "met in the mean, not significant",
+        _ => "missed in the mean, not significant",
     }
 }
 

@@ -3,6 +3,7 @@
 pub(super) mod aims;
 mod columns;
 mod differences;
+pub(super) mod events;
 pub(super) mod figures;
 mod headline;
 pub(super) mod latex;
@@ -112,6 +113,7 @@ impl Section {
             text("table.tex", latex::table(&self.plan, &self.table)),
         ];
         files.extend(self.failures.iter().map(|(name, note)| text(name, note.clone())));
+        files.extend(events::events_csv(&self.table).map(|lines| text("events.csv", lines)));
         files.extend(aims::markdown(&self.plan, &self.table).map(|aims| text("aims.md", aims)));
         for (name, figure) in &self.figures {
             files.push(text(&format!("{name}.svg"), figure.to_svg()));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::events::events_table;
 use super::headline::headline;
 use super::tables::{against_aims, beside, main_table, pairs};
 use super::{Report, Section, aims, differences};
@@ -108,6 +109,7 @@ fn shown(section: &Section, place: &str) -> String {
     let tables = main_table(plan, table)
         + &against_aims(plan, table)
         + &beside(plan, table)
+        + &events_table(plan, table)
         + &pairs(plan, table);
     let drawn: String = figures
         .iter()

@@ -40,7 +40,7 @@ const AIMS: &str = "<p>Differences and ratios (geometric means) paired by seed, 
 intervals. Where on some seed only one of the two reached a threshold, the verdict counts seeds. The \
 best of the eight is the best in that one metric, on the seeds that TiLP has too.</p>\n";
 
-fn names(plan: &Plan, row: &Row) -> String {
+pub(super) fn names(plan: &Plan, row: &Row) -> String {
     let method = escaped(&row.subject.method);
     if plan.points.len() == 1 {
         return format!("<th scope=\"row\">{method}</th>");
@@ -63,7 +63,7 @@ fn cells(table: &Table, row: &Row, columns: &[Column]) -> String {
     columns.iter().map(cell).collect()
 }
 
-fn wrapped(caption: &str, head: &str, body: &str) -> String {
+pub(super) fn wrapped(caption: &str, head: &str, body: &str) -> String {
     format!(
         "<h3>{caption}</h3>\n<div class=\"scroll\"><table>\n<thead>\n{head}</thead>\n<tbody>\n{body}\
          </tbody>\n</table></div>\n"
@@ -158,7 +158,12 @@ pub fn beside(plan: &Plan, table: &Table) -> String {
 }
 
 /// A mean and, below it in small, its interval: that keeps columns narrow.
-fn with_interval(estimate: Estimate, factor: f64, digits: usize, signed: bool) -> String {
+pub(super) fn with_interval(
+    estimate: Estimate,
+    factor: f64,
+    digits: usize,
+    signed: bool,
+) -> String {
     let mean = factor * estimate.mean;
     let interval = estimate.interval.map(|ends| ends.map(|end| factor * end));
     let interval = interval.map_or(String::new(), |[low, high]| {

@@ -12,8 +12,9 @@ mod tables;
 
 use super::*;
 use crate::experiment::Time;
-use crate::record::{RunFolder, fingerprint};
+use crate::record::{ProcessEvent, RunFolder, fingerprint};
 use crate::round::{Allocator, DecideError, Decision, Observation};
+use crate::run::Observer;
 use crate::scenario::{Method, Registry};
 use crate::snapshot::Persist;
 
@@ -54,30 +55,42 @@ impl Silent {
     }
 }
 
-impl Host for Silent {
-    fn happened(&self, job: usize, event: Event<'_>) {
+/// What the observer of one job passes on.
+struct Listener<'a>(&'a Silent, usize);
+
+impl Observer for Listener<'_> {
+    fn process(&mut self, event: &ProcessEvent<'_>) {
         let what = match event {
-            Event::Round(..) => {
-                let one_less = |left: usize| Some(left.saturating_sub(1));
-                let _ = self.rounds_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
-                return;
-            }
-            Event::Kept => "kept",
-            Event::Begun => "begun",
-            Event::Done(_) => "done",
-            Event::Failed(_) => "failed",
-            Event::Stopped => "stopped",
+            ProcessEvent::Kept => "kept",
+            ProcessEvent::Started { .. } | ProcessEvent::Resumed { .. } => "begun",
+            ProcessEvent::Finished { .. } => "done",
+            ProcessEvent::Failed { .. } => "failed",
+            ProcessEvent::Interrupted { .. } => "stopped",
+            ProcessEvent::Locked => "locked",
+            _ => return,
         };
-        self.seen.lock().unwrap().push((job, what.to_owned()));
+        self.0.seen.lock().unwrap().push((self.1, what.to_owned()));
+    }
+
+    fn completed(&mut self, _round: u64) {
+        let one_less = |left: usize| Some(left.saturating_sub(1));
+        let _ = self.0.rounds_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
     }
 
     fn asked_to_stop(&self) -> bool {
-        self.rounds_left.load(Ordering::SeqCst) == 0
+        self.0.rounds_left.load(Ordering::SeqCst) == 0
     }
+}
 
-    fn time(&self) -> &dyn Time {
-        &Frozen
-    }
+/// Does the jobs of a shard under the eyes of `watch`.
+fn execute(
+    executor: &Executor<'_>,
+    study: &StudyFolder,
+    shard: Shard,
+    watch: &Silent,
+) -> Result<Tally, StudyError> {
+    let observers = |job| Box::new(Listener(watch, job)) as Box<dyn Observer + '_>;
+    executor.execute(study, shard, &Frozen, &observers)
 }
 
 /// Time that stands still.
@@ -130,12 +143,12 @@ fn shards_share_the_jobs_out_and_put_together_are_the_whole_byte_for_byte() {
     let scratch = Scratch::new("shards");
     let whole = study(&scratch.path("whole"));
     let host = Silent::stopping_after(usize::MAX);
-    let tally = executor().execute(&whole, Shard::WHOLE, &host).unwrap();
+    let tally = execute(&executor(), &whole, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally, Tally { done: 4, failed: 0, left: 0 });
     let parts: Vec<StudyFolder> = (0..3)
         .map(|index| {
             let part = study(&scratch.path(&format!("part-{index}")));
-            executor().execute(&part, Shard { index, count: 3 }, &host).unwrap();
+            execute(&executor(), &part, Shard { index, count: 3 }, &host).unwrap();
             part
         })
         .collect();
@@ -150,13 +163,13 @@ fn shards_share_the_jobs_out_and_put_together_are_the_whole_byte_for_byte() {
 fn what_is_stopped_goes_on_and_what_is_done_is_kept() {
     let scratch = Scratch::new("stopped");
     let whole = study(&scratch.path("whole"));
-    executor().execute(&whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
+    execute(&executor(), &whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
     let path = scratch.path("stopped");
     let mut stops = 0;
     loop {
         let stopped = study(&path);
         let host = Silent::stopping_after(3);
-        let tally = executor().execute(&stopped, Shard::WHOLE, &host).unwrap();
+        let tally = execute(&executor(), &stopped, Shard::WHOLE, &host).unwrap();
         if tally.left == 0 {
             break;
         }
@@ -164,7 +177,7 @@ fn what_is_stopped_goes_on_and_what_is_done_is_kept() {
     }
     assert!(stops >= 2, "{stops}");
     let again = Silent::stopping_after(usize::MAX);
-    executor().execute(&study(&path), Shard::WHOLE, &again).unwrap();
+    execute(&executor(), &study(&path), Shard::WHOLE, &again).unwrap();
     assert_eq!((again.saw("kept"), again.saw("begun")), (4, 0));
     assert_eq!(tables(&[study(&path)]), tables(&[whole]));
 }
@@ -199,12 +212,12 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     let scratch = Scratch::new("broken");
     let healthy = study(&scratch.path("healthy"));
     let host = Silent::stopping_after(usize::MAX);
-    executor().execute(&healthy, Shard::WHOLE, &host).unwrap();
+    execute(&executor(), &healthy, Shard::WHOLE, &host).unwrap();
     // The same study with two of its four runs by methods that are broken.
     let mut broken = study(&scratch.path("broken"));
     broken.jobs[0].method = broken_method("panics", true);
     broken.jobs[1].method = broken_method("not-a-number", false);
-    let tally = executor().execute(&broken, Shard::WHOLE, &host).unwrap();
+    let tally = execute(&executor(), &broken, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally, Tally { done: 2, failed: 2, left: 0 });
     let results = merged(&[&broken]).unwrap();
     let reason = |index: usize| match &results[index].outcome {
@@ -223,7 +236,7 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     assert_eq!(tables(&[again]), tables(std::slice::from_ref(&broken)));
     // Mended, it is tried again, and nothing is left of the failure.
     let mended = study(&scratch.path("broken"));
-    let tally = executor().execute(&mended, Shard::WHOLE, &host).unwrap();
+    let tally = execute(&executor(), &mended, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally.failed, 2, "a run is not mixed from two methods");
 }
 
@@ -275,7 +288,8 @@ fn shards_that_begin_at_the_same_moment_all_begin_the_same_study() {
 fn a_copy_of_a_finished_run_does_not_count_for_another_seed() {
     let scratch = Scratch::new("copied");
     let whole = study(&scratch.path("whole"));
-    executor().execute(&whole, Shard { index: 0, count: 4 }, &Silent::stopping_after(99)).unwrap();
+    execute(&executor(), &whole, Shard { index: 0, count: 4 }, &Silent::stopping_after(99))
+        .unwrap();
     let same = |job: &&Job| job.subject == whole.jobs[0].subject && job.seed == 1.into();
     let other = whole.jobs.iter().find(same).unwrap();
     let [from, to] = [&whole.jobs[0], other].map(|job| whole.path().join(job.folder()));
@@ -294,8 +308,8 @@ fn a_run_that_another_program_goes_on_with_names_both() {
         ..executor()
     };
     let only = Shard { index: 0, count: 4 };
-    by("one").execute(&whole, only, &Silent::stopping_after(2)).unwrap();
-    by("two").execute(&whole, only, &Silent::stopping_after(99)).unwrap();
+    execute(&by("one"), &whole, only, &Silent::stopping_after(2)).unwrap();
+    execute(&by("two"), &whole, only, &Silent::stopping_after(99)).unwrap();
     let Outcome::Done(finished) = whole.outcome(&whole.jobs[0]).unwrap() else { panic!() };
     assert_eq!(finished.commit.as_deref(), Some("one, then two"));
 }
@@ -313,14 +327,14 @@ fn a_report_is_a_study_that_can_be_shown_and_gone_on_with_without_the_run_folder
     let whole = study(&scratch.path("whole"));
     let half = study(&scratch.path("half"));
     let host = Silent::stopping_after(usize::MAX);
-    executor().execute(&whole, Shard::WHOLE, &host).unwrap();
-    executor().execute(&half, Shard { index: 0, count: 2 }, &host).unwrap();
+    execute(&executor(), &whole, Shard::WHOLE, &host).unwrap();
+    execute(&executor(), &half, Shard { index: 0, count: 2 }, &host).unwrap();
     let again = handed_on(&half, &scratch.path("again"));
     assert_eq!(tables(std::slice::from_ref(&again)), tables(std::slice::from_ref(&half)));
     // Asked for once more, the two that are known are kept and the two that are missing are run.
     let host = Silent::stopping_after(usize::MAX);
     let gone_on = study(again.path());
-    executor().execute(&gone_on, Shard::WHOLE, &host).unwrap();
+    execute(&executor(), &gone_on, Shard::WHOLE, &host).unwrap();
     assert_eq!((host.saw("kept"), host.saw("done")), (2, 2));
     let files = |study: StudyFolder| Report::of(&[study]).unwrap().files();
     assert_eq!(files(gone_on), files(whole), "page, pictures and all");
@@ -331,7 +345,7 @@ fn what_is_kept_of_a_run_must_be_of_this_study() {
     let scratch = Scratch::new("kept");
     let whole = study(&scratch.path("whole"));
     let host = Silent::stopping_after(usize::MAX);
-    executor().execute(&whole, Shard { index: 0, count: 4 }, &host).unwrap();
+    execute(&executor(), &whole, Shard { index: 0, count: 4 }, &host).unwrap();
     let path = scratch.path("again");
     let file = path.join("runs.jsonl");
     handed_on(&whole, &path);
@@ -373,7 +387,7 @@ fn replicates_of_a_seed_differ_in_minibatches_alone_and_lie_in_folders_of_their_
     let asked = Question { replicates: 2, ..question(&["greedy"], &[3]) };
     let folder = StudyFolder::create(&scratch.path("a"), comparison(&asked), &scenario()).unwrap();
     let host = Silent::stopping_after(usize::MAX);
-    let tally = executor().execute(&folder, Shard::WHOLE, &host).unwrap();
+    let tally = execute(&executor(), &folder, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally.done, 2);
     let open = |name: &str| RunFolder::open(&folder.path().join("runs/tiny").join(name)).unwrap();
     let runs = [open("greedy-3"), open("greedy-3-r1")];

@@ -21,7 +21,7 @@ fn a_study_runs_a_method_that_was_made_at_run_time_and_captures_state() {
     let plan = comparison(&question(&["random", &name], &[0, 1]));
     let study = StudyFolder::create_with(&path, plan, &scenario(), &registry).unwrap();
     let host = Silent::stopping_after(usize::MAX);
-    let tally = executor().execute(&study, Shard::WHOLE, &host).unwrap();
+    let tally = execute(&executor(), &study, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally, Tally { done: 4, failed: 0, left: 0 });
     assert_eq!(built.load(Ordering::SeqCst), 2, "once per run");
     let model = |index: usize| {

@@ -89,7 +89,7 @@ fn latex_is_escaped_and_marks_the_best() {
 fn a_report_of_a_finished_study_draws_its_runs() {
     let scratch = Scratch::new("report");
     let whole = study(&scratch.path("whole"));
-    executor().execute(&whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
+    execute(&executor(), &whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
     let report = Report::of(std::slice::from_ref(&whole)).unwrap();
     let files = report.files();
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();

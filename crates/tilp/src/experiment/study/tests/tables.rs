@@ -138,3 +138,50 @@ fn replicates_are_pooled_within_their_seed_before_anything_is_compared_over_seed
     assert!(csv.starts_with("point,method,seed,replicate,status,success_final"), "{csv}");
     assert!(csv.contains("tiny,tilp,0,1,done,0.6"), "{csv}");
 }
+
+#[test]
+fn a_study_with_events_has_a_table_of_what_they_cost_and_when_it_was_back() {
+    let run = |area: f64, lowest: f64, recovery_s: Option<f64>| {
+        let event = crate::record::EventSummary {
+            name: "a < b".into(),
+            round: 8,
+            success_before: Some(0.5),
+            success_lowest: Some(lowest),
+            recovery_s,
+        };
+        ended(crate::record::Summary {
+            success_final: Some(0.5),
+            success_area: Some(area),
+            events: vec![event],
+            ..Default::default()
+        })
+    };
+    let plan = comparison(&question(&["tilp", "random", "greedy"], &[0, 1]));
+    let results = [
+        result("tilp", 0, run(0.4, 0.3, Some(30.0))),
+        result("tilp", 1, run(0.5, 0.1, Some(50.0))),
+        result("random", 0, run(0.3, 0.2, Some(60.0))),
+        result("random", 1, run(0.3, 0.4, None)),
+        result("greedy", 0, run(0.3, 0.6, None)),
+        result("greedy", 1, run(0.3, 0.5, None)),
+    ];
+    let report = report_of(plan.clone(), Table::new(&plan, &results));
+    let page = file(&report, "report.html");
+    let table = page.split("<h3>Events</h3>").nth(1).expect("a table of events");
+    let row = |method: &str| {
+        let rest = table.split(&format!(">{method}</th>")).nth(1).expect("a row");
+        let cells = rest.split("</tr>").next().unwrap().split("<td>").skip(1);
+        let plain = |cell: &str| cell.split('<').next().unwrap().to_owned();
+        cells.map(plain).collect::<Vec<_>>()
+    };
+    assert!(table.contains("a &lt; b, round 8: lost, points"));
+    assert_eq!(row("tilp"), ["45.0", "30.0", "40"]);
+    assert_eq!(row("random"), ["30.0", "20.0", "1 of 2"]);
+    assert_eq!(row("greedy"), ["30.0", "0.0", "-"], "nothing was lost");
+    let lines = file(&report, "events.csv");
+    assert!(lines.contains("\ntiny,random,1,0.3,8,a < b,0.5,0.4,\n"), "{lines}");
+    let (plan, table) = made_up();
+    let calm = report_of(plan, table);
+    assert!(!file(&calm, "report.html").contains("<h3>Events</h3>"));
+    assert!(calm.files().iter().all(|(name, _)| name != "events.csv"));
+}

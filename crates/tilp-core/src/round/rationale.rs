@@ -1,0 +1,98 @@
+//! What a method says about its decision: what it expects of the round, and why each terminal is
+//! in or out.
+
+use crate::units::{Bytes, Joules, Seconds};
+
+/// What a method says about the decision it made last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rationale {
+    /// What it expects of the round.
+    pub expected: ExpectedRound,
+    /// One entry per terminal, in the order of the decision.
+    pub terminals: Vec<TerminalRationale>,
+}
+
+/// What a method expects of a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpectedRound {
+    /// Slowest scheduled terminal, likely.
+    pub latency: Seconds,
+    /// By how much the clock advances.
+    pub duration: Seconds,
+    /// Energy of all terminals.
+    pub energy: Joules,
+    /// Mean loss of the terminals, before minus after.
+    pub loss_decrease: f64,
+    /// Success over all terminals before the round, a rate.
+    pub success_before: f64,
+    /// The same after the round.
+    pub success_after: f64,
+    /// Violation by sure delays, relative to the limits.
+    pub violation: f64,
+    /// First term of the reward.
+    pub reward_task: f64,
+    /// Second term of the reward.
+    pub reward_communication: f64,
+    /// What is taken off the reward.
+    pub reward_penalty: f64,
+    /// Predicted return over the horizon of the plan. None if no search has scored the decision,
+    /// or if the plan leaves a later round without a terminal.
+    pub planned_return: Option<f64>,
+}
+
+/// What is expected of one terminal, and why it is in or out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TerminalRationale {
+    /// Likely delay; zero for a terminal that has nothing to do.
+    pub delay: Seconds,
+    /// Delay that all scheduled terminals keep together as surely as asked for.
+    pub sure_delay: Seconds,
+    /// Energy it spends.
+    pub energy: Joules,
+    /// Why it is in or out.
+    pub reason: Reason,
+}
+
+/// What decided about a terminal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    /// In, for what it brings.
+    Gain {
+        /// By how much its own success is higher after the round than if it were left out.
+        own_success: f64,
+        /// Return of the plan minus the return without it; none if nobody would be left.
+        difference: Option<f64>,
+    },
+    /// In, because nobody is surely in time and it has the best channel.
+    LeastBad {
+        /// Its sure delay.
+        sure: Seconds,
+    },
+    /// Out: not surely in time even alone with the whole band.
+    Unreachable {
+        /// The least sure delay it could have.
+        sure: Seconds,
+    },
+    /// Out: not even the first cut fits its memory.
+    MemoryShort {
+        /// What the first cut takes.
+        need: Bytes,
+        /// What it has.
+        budget: Bytes,
+    },
+    /// Out: beside the others somebody would not surely be in time.
+    Crowded {
+        /// The least sure delay of a round with it.
+        sure: Seconds,
+    },
+    /// Out: it could have been added, but the plan would not be better for it.
+    WorthLess {
+        /// Return with it minus the return of the plan: not positive.
+        difference: f64,
+    },
+    /// Out, though the twin likes the plan better with it: the search did not come across that.
+    Overlooked {
+        /// Return with it minus the return of the plan: positive.
+        difference: f64,
+    },
+}
