@@ -279,6 +279,55 @@ pub struct Scenario {
     pub verb: ScenarioVerb,
 }
 
+const HEALTH: &str = "\
+Criteria: health (expert, centralised training, random robot, base policy), stable, repeatable,
+saturation, far, allocation (bandwidth, power and cut), participation (compression and schedule),
+radio, cost, headroom. What takes runs is done as ordinary runs, several at a time, with reference
+rules and published methods only. Runs and findings are kept: started again, or with other criteria,
+it goes on. The folder holds runs/POINT/METHOD-SEED, health.json and health.md.
+
+Exit codes: 0 measured, whatever the verdicts, 1 some run failed or a folder cannot be read or
+written, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTERM and SIGUSR1 after the
+rounds in progress; checkpoints were written";
+
+/// `tilp scenario health`.
+#[derive(Args)]
+pub struct Health {
+    /// A built-in scenario or a TOML file
+    #[arg(default_value = "default")]
+    pub name: String,
+    /// Override a value, with a dotted key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// What to measure, separated by commas [default: everything]
+    #[arg(long, value_delimiter = ',')]
+    pub criteria: Vec<String>,
+    /// Tuning seeds: `1000..1010` or `1000,1003`; criteria that need fewer take the first
+    #[arg(long, default_value = "1000..1010")]
+    pub seeds: String,
+    /// Steps of centralised training; 0 leaves it out
+    #[arg(long, default_value_t = 20_000)]
+    pub steps: usize,
+    /// A first look: at most 100 rounds, two seeds, few episodes, in a folder of its own
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs at a time [default: one for each core]
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Folder for runs and findings [default: studies/health-SCENARIO-HASH]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Rounds between checkpoints
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing but the result
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 /// Verbs of `tilp scenario`.
 #[derive(Subcommand)]
 pub enum ScenarioVerb {
@@ -303,24 +352,10 @@ pub enum ScenarioVerb {
     },
     /// Print the JSON schema of a scenario
     Schema,
-    /// Measure a scenario: expert, random robot, base policy, centralised training, radio, memory
-    Health {
-        /// A built-in scenario or a TOML file
-        #[arg(default_value = "default")]
-        name: String,
-        /// Override a value, with a dotted key
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        overrides: Vec<String>,
-        /// Seed of the cell and the robots
-        #[arg(long, default_value_t = 1000)]
-        seed: u64,
-        /// Steps of centralised training; 0 leaves it out
-        #[arg(long, default_value_t = 20_000)]
-        steps: usize,
-        /// How to print the result
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-    },
+    /// Measure whether a scenario can tell good decisions from bad ones: every criterion, what is
+    /// wanted, what was measured
+    #[command(after_help = HEALTH)]
+    Health(Health),
     /// Compare rapier and MuJoCo on the same robot cells: expert, base policy, trajectories.
     ///
     /// Needs a program built with `--features mujoco`. Fails with exit code 1 if the expert masters

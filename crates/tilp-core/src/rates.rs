@@ -64,6 +64,17 @@ mod tests {
     }
 
     #[test]
+    fn by_the_used_share_of_a_budget_rates_fall_as_by_rounds() {
+        let schedule = schedule(4);
+        for round in [1, 2, 50, 100] {
+            assert_eq!(schedule.at_share(round, (round - 1) as f64 / 100.0), schedule.at(round));
+        }
+        // Half of the budget is used after ten rounds.
+        assert_eq!(schedule.at_share(11, 0.5), schedule.at(51));
+        assert_eq!(schedule.at_share(1000, 1.5), schedule.at(101));
+    }
+
+    #[test]
     fn warm_up_multiplies_the_cosine_in_equal_steps() {
         let (plain, warm) = (schedule(0), schedule(4));
         for (round, factor) in [(1, 0.25), (2, 0.5), (3, 0.75), (4, 1.0), (5, 1.0), (60, 1.0)] {

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use rand::RngExt as _;
 use tilp::allocate::{Parts, Tilp, TilpOptions};
-use tilp::cost::{Accounting, CostModel, Hardware, Payload, Profile, Sync};
+use tilp::cost::{Accounting, CostModel, Downlink, Hardware, Payload, Profile, Sync};
 use tilp::nn::matrix::{Matrix, Store, product};
 use tilp::rng::Seed;
 use tilp::round::{Allocator, Limits, Observation, TerminalId, TerminalReport, TerminalView};
@@ -196,6 +196,7 @@ fn nominal(n_terminals: usize) -> Nominal {
             exchange: Exchange::Single,
         },
         rate_model: RateModel::Held,
+        downlink: Downlink::Shared,
     };
     Nominal {
         cost,

@@ -72,16 +72,17 @@ pub fn run<C: Cell + ?Sized>(
     last: u64,
     observer: &mut dyn Observer,
 ) -> Result<Stop, LoopError> {
-    while station.round() <= last {
+    while station.round() <= last && !station.has_ended() {
         let done = round(cell, station, evaluator, experimenter, observer)?;
         if done.is_none() {
-            return Ok(Stop::BudgetUsed);
+            station.end();
+            break;
         }
         if observer.asked_to_stop() {
             return Ok(Stop::Asked);
         }
     }
-    Ok(Stop::Finished)
+    Ok(if station.has_ended() { Stop::BudgetUsed } else { Stop::Finished })
 }
 
 /// One round; none if the budget does not allow it. Nothing was executed then.

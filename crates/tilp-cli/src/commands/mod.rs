@@ -2,6 +2,7 @@
 
 pub mod channel;
 mod engines;
+mod health;
 pub mod plan;
 pub mod policy;
 pub mod report;

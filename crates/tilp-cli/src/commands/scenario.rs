@@ -1,16 +1,13 @@
 //! `tilp scenario`.
 
 use serde_json::json;
-use tilp::experiment::{Health, health};
 use tilp::rng::Seed;
-use tilp::round::SuccessCount;
-use tilp::scenario::{BUILTIN, Scenario as Loaded, method};
+use tilp::scenario::{BUILTIN, Scenario as Loaded};
 use tilp::tasks::tabletop::{Engine, Family, Variant, VariantRange, Workcell, strip};
 
 use crate::arguments::{Format, Scenario, ScenarioVerb};
 use crate::failure::Failure;
 use crate::output;
-use crate::progress::Progress;
 
 /// Lists, shows, checks and measures scenarios.
 pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
@@ -34,10 +31,7 @@ pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
             let text = serde_json::to_string_pretty(&Loaded::schema());
             output::print(&text.expect("a schema is plain data"))
         }
-        ScenarioVerb::Health { name, overrides, seed, steps, format } => {
-            let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
-            measure(&scenario, seed, steps, format)
-        }
+        ScenarioVerb::Health(arguments) => super::health::health(&arguments),
         ScenarioVerb::Engines { name, overrides, seed, cells, episodes, format } => {
             let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
             let (cells, episodes) = (usize::from(cells), usize::from(episodes));
@@ -75,80 +69,6 @@ fn list(format: Format) -> Result<(), Failure> {
         format!("{name:15} version {version}  {terminals:4} terminals  {rounds:5} rounds  {hash}")
     };
     output::print(&entries.iter().map(line).collect::<Vec<_>>().join("\n"))
-}
-
-fn measure(scenario: &Loaded, seed: u64, steps: usize, format: Format) -> Result<(), Failure> {
-    let progress = Progress::new(false, None);
-    let cache = super::cache();
-    let random = method("random").map_err(Failure::failed)?;
-    let watch = |done, total| progress.demonstrations(done, total);
-    let measured = health(scenario, random, seed, steps, cache.as_ref(), &watch);
-    progress.clear();
-    let health = measured.map_err(Failure::input)?;
-    output::print(&match format {
-        Format::Json => as_json(&health),
-        Format::Text => as_text(scenario, &health),
-    })
-}
-
-fn rate(count: SuccessCount) -> f64 {
-    count.rate().unwrap_or(f64::NAN)
-}
-
-fn as_json(health: &Health) -> String {
-    let experts: serde_json::Map<String, serde_json::Value> = (health.expert.iter())
-        .map(|(task, count)| ((*task).to_owned(), json!(rate(*count))))
-        .collect();
-    let regime = &health.regime;
-    let value = json!({
-        "expert": experts,
-        "random_robot": rate(health.random_robot),
-        "base": rate(health.base),
-        "centralised": health.centralised.map(rate),
-        "n_samples": health.n_samples,
-        "late_median": regime.late_median,
-        "late_same": regime.late_same,
-        "reachable": regime.reachable,
-        "crowded": regime.crowded,
-        "short_of_memory": regime.short_of_memory,
-    });
-    serde_json::to_string_pretty(&value).expect("plain data")
-}
-
-fn as_text(scenario: &Loaded, health: &Health) -> String {
-    let (name, version) = (scenario.name(), scenario.version());
-    let hash = scenario.problem_hash();
-    let mut text = format!("{name} version {version}, hash of the problem {hash}\n");
-    text += &format!("{} samples in all data sets\n", health.n_samples);
-    let mut line = |what: &str, value: f64| text += &format!("{what:52} {:5.1} %\n", 100.0 * value);
-    line("expert, all tasks", rate(health.expert_total()));
-    for (task, count) in &health.expert {
-        line(&format!("  {task}"), rate(*count));
-    }
-    line("robot acting at random", rate(health.random_robot));
-    line("base policy", rate(health.base));
-    if let Some(count) = health.centralised {
-        line("centralised training on all data", rate(count));
-    }
-    let regime = &health.regime;
-    line("late in a median round (even split, uncompressed)", regime.late_median);
-    line("  of these, late in most rounds", regime.late_same);
-    line("reachable (q = 0.9, a tenth of the band, median fade)", regime.reachable);
-    line("rounds too crowded for all who could make it alone", regime.crowded);
-    line("terminals that cannot hold the deepest cut", regime.short_of_memory);
-    text += "cut  activation up  compressed most  work        copy       memory\n";
-    for one in &health.cuts {
-        text += &format!(
-            "{:3}  {:9.1} KB   {:9.1} KB    {:6.1} MFLOP {:7.1} KB {:8.2} MB\n",
-            one.cut,
-            one.up.0 as f64 / 1e3,
-            one.up_least.0 as f64 / 1e3,
-            one.work.0 / 1e6,
-            one.copy.0 as f64 / 1e3,
-            one.memory.0 as f64 / 1e6,
-        );
-    }
-    text
 }
 
 fn named(engine: &str) -> Result<Engine, Failure> {

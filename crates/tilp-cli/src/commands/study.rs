@@ -57,7 +57,7 @@ fn question(
 }
 
 /// `a..b` or a list.
-fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
+pub fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
     const MOST: u64 = 10_000;
     let wrong = || {
         let expected = "expected a..b with a below b, or numbers separated by commas";
@@ -109,7 +109,7 @@ fn failures(folder: &StudyFolder, shard: Shard) -> Result<String, Failure> {
 }
 
 /// Threads for all runs together: `RAYON_NUM_THREADS`, else one for each core.
-fn n_threads() -> usize {
+pub fn n_threads() -> usize {
     let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     set.filter(|n| *n > 0).unwrap_or_else(cores)

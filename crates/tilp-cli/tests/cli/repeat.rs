@@ -145,3 +145,37 @@ fn a_finished_run_can_be_resumed_and_stays_as_it_is() {
     finish(scratch.path(), "done");
     assert_eq!(fingerprint(&done).unwrap(), before);
 }
+
+#[test]
+fn a_replicate_has_a_folder_of_its_own_and_resumes_as_itself() {
+    let scratch = Scratch::new("replicate");
+    let greedy = [&SHORT[..], &["--quiet", "--method", "greedy", "--seed", "4"]].concat();
+    succeed(scratch.path(), &greedy);
+    succeed(scratch.path(), &[&greedy[..], &["--replicate", "0", "--out", "zero"]].concat());
+    let shown = succeed(scratch.path(), &[&greedy[..], &["--replicate", "2"]].concat());
+    assert!(shown.starts_with("greedy on tiny, seed 4, replicate 2\n"), "{shown}");
+    let print = |name: &str| fingerprint(&scratch.path().join(name)).unwrap();
+    assert_eq!(print("runs/tiny-greedy-4"), print("zero"), "replicate 0 is the run itself");
+    assert_ne!(print("runs/tiny-greedy-4"), print("runs/tiny-greedy-4-r2"));
+    let again = scratch.path().join("runs/tiny-greedy-4-r2");
+    let before = print("runs/tiny-greedy-4-r2");
+    succeed(scratch.path(), &["run", "--quiet", "--resume", &again.display().to_string()]);
+    assert_eq!(print("runs/tiny-greedy-4-r2"), before);
+}
+
+#[test]
+fn a_run_with_a_budget_ends_inside_it_and_is_the_same_after_a_resume() {
+    let scratch = Scratch::new("budget");
+    let set = ["--set", "limits.budget.seconds=8", "--set", "limits.budget.joules_per_terminal=1"];
+    let run = [&SHORT[..], &OFTEN, &["--method", "deficit", "--out", "whole"], &set].concat();
+    let shown = succeed(scratch.path(), &run);
+    assert!(shown.contains("budgets used"), "{shown}");
+    let summary = fs::read_to_string(scratch.path().join("whole/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let used = |name: &str| summary["budget_used"][name].as_f64().unwrap();
+    assert!(used("seconds") <= 1.0 && used("joules_per_terminal") <= 1.0);
+    assert!(summary["rounds"].as_u64().unwrap() > 0);
+    let before = fingerprint(&scratch.path().join("whole")).unwrap();
+    succeed(scratch.path(), &["run", "--quiet", "--resume", "whole"]);
+    assert_eq!(fingerprint(&scratch.path().join("whole")).unwrap(), before);
+}

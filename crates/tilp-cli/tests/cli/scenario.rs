@@ -4,7 +4,7 @@ use serde_json::Value;
 use tilp::record::fingerprint;
 
 use crate::scratch::SHORT;
-use crate::{Scratch, succeed};
+use crate::{Scratch, run, succeed, text};
 
 const BUILTIN: [&str; 13] = [
     "default",
@@ -87,4 +87,63 @@ fn the_scenario_of_a_run_folder_gives_the_same_run_again() {
     succeed(scratch.path(), &["run", "a/scenario.toml", "--quiet", "--out", "b"]);
     let print = |name: &str| fingerprint(&scratch.path().join(name)).unwrap();
     assert_eq!(print("a"), print("b"));
+}
+
+/// A first look at some criteria of a small cell.
+fn health(scratch: &Scratch, criteria: &str, more: &[&str]) -> Value {
+    let look = ["scenario", "health", "tiny", "--quick", "--out", "health", "--format", "json"];
+    let small = ["--set", "rounds=6", "--set", "tasks.episode_steps=10", "--steps", "20"];
+    let asked = ["--criteria", criteria, "--seeds", "1000,1001", "--quiet"];
+    let text = succeed(scratch.path(), &[&look[..], &small, &asked, more].concat());
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn health_is_measured_in_parts_and_goes_on_with_the_runs_that_are_there() {
+    let scratch = Scratch::new("health");
+    let first = health(&scratch, "saturation,far,allocation", &[]);
+    let names = |found: &Value| -> Vec<String> {
+        let all = found["criteria"].as_array().unwrap().iter();
+        all.map(|one| one["criterion"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&first), ["saturation", "far", "allocation"]);
+    let runs = scratch.path().join("health/runs");
+    let before = fingerprint(&runs.join("measured/random-1000")).unwrap();
+    let second = health(&scratch, "headroom,health,radio,cost", &[]);
+    let all = ["health", "saturation", "far", "allocation", "radio", "cost", "headroom"];
+    assert_eq!(names(&second), all, "what was found before is kept, in the order of the table");
+    assert_eq!(fingerprint(&runs.join("measured/random-1000")).unwrap(), before);
+    for folder in
+        ["measured/clairvoyant-1001", "far third left out/random-1001", "timed/splitfed-1000"]
+    {
+        let folder = folder.replace(' ', "_");
+        assert!(runs.join(&folder).join("summary.json").exists(), "{folder}");
+    }
+    for one in second["criteria"].as_array().unwrap() {
+        assert!(!one["measured"].as_str().unwrap().is_empty());
+        let judged = one["criterion"] != "headroom";
+        // A run of six rounds may leave no round that all can finish.
+        assert!(one["holds"].is_boolean() == judged || one["criterion"] == "allocation", "{one}");
+    }
+    let table = std::fs::read_to_string(scratch.path().join("health/health.md")).unwrap();
+    assert!(table.contains("| criterion | wanted | measured | verdict |"), "{table}");
+    assert!(table.contains("| cut | activation up KB |"), "{table}");
+}
+
+fn refused(scratch: &Scratch, arguments: &[&str]) -> String {
+    let output = run(scratch.path(), arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    text(&output.stderr)
+}
+
+#[test]
+fn a_health_check_of_another_scenario_is_refused_in_the_same_folder() {
+    let scratch = Scratch::new("health-other");
+    health(&scratch, "radio", &[]);
+    let more = ["--set", "limits.deadline_s=4"];
+    let look = ["scenario", "health", "tiny", "--quick", "--out", "health", "--criteria", "radio"];
+    let said = refused(&scratch, &[&look[..], &more].concat());
+    assert!(said.contains("health.json") && said.contains("expected"), "{said}");
+    let said = refused(&scratch, &["scenario", "health", "--criteria", "luck"]);
+    assert!(said.contains("criterion is `luck`, expected one of health, stable"), "{said}");
 }

@@ -128,7 +128,11 @@ fn tables_that_do_not_fit_each_other_are_refused() {
     refuse("rounds.csv", &format!("{header}\n"), &["rounds.csv: no rounds"]);
     refuse("rounds.csv", "", &["rounds.csv"]);
     let fewer: Vec<&str> = rounds.lines().take(12).collect();
-    refuse("rounds.csv", &fewer.join("\n"), &["72 rows, expected 66: 11 rounds of the terminals present"]);
+    refuse(
+        "rounds.csv",
+        &fewer.join("\n"),
+        &["72 rows, expected 66: 11 rounds of the terminals present"],
+    );
     refuse("rounds.csv", &rounds.replace("\n2,", "\n3,"), &["round 3, expected 2"]);
     refuse("calibration.csv", &calibration.replace("\n10,1,", "\n10,7,"), &["calibration.csv"]);
     refuse("calibration.csv", "round\n1\n", &["calibration.csv: other columns"]);

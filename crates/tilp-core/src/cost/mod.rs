@@ -27,6 +27,16 @@ pub struct Hardware {
     pub noise_w_per_hz: f64,
 }
 
+/// At which rate the way down goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Downlink {
+    /// At that of the way up, as in the paper.
+    #[default]
+    Shared,
+    /// The base station sends to a terminal with a power of its own, over the terminal's band.
+    Own(Watts),
+}
+
 /// The channel of one terminal in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
@@ -36,6 +46,8 @@ pub struct Link {
     pub fading_power: f64,
     /// How fading enters the rate.
     pub model: RateModel,
+    /// At which rate the way down goes.
+    pub downlink: Downlink,
 }
 
 /// The radio resources of one terminal in one round.
@@ -134,16 +146,23 @@ impl Cost {
 
 /// Delay and energy of a job on given hardware, link and grant.
 pub fn cost(job: &Job, hardware: &Hardware, link: &Link, grant: Grant) -> Cost {
-    let rate = wireless::rate(
-        link.model,
-        grant.bandwidth,
-        grant.power,
-        link.gain,
-        link.fading_power,
-        hardware.noise_w_per_hz,
-    );
-    let time = |bytes: Bytes| wireless::transmission_delay(Bits::from_bytes(bytes), rate);
-    let sending = time(job.up + job.sync_up);
+    let rate = |power: Watts| {
+        wireless::rate(
+            link.model,
+            grant.bandwidth,
+            power,
+            link.gain,
+            link.fading_power,
+            hardware.noise_w_per_hz,
+        )
+    };
+    let up = rate(grant.power);
+    let down = match link.downlink {
+        Downlink::Shared => up,
+        Downlink::Own(power) => rate(power),
+    };
+    let time = |bytes: Bytes, rate| wireless::transmission_delay(Bits::from_bytes(bytes), rate);
+    let sending = time(job.up + job.sync_up, up);
     let (energy_compute, energy_radio) = wireless::energy(
         job.work,
         hardware.energy_coefficient,
@@ -158,7 +177,7 @@ pub fn cost(job: &Job, hardware: &Hardware, link: &Link, grant: Grant) -> Cost {
             hardware.clock,
         ),
         sending,
-        receiving: time(job.down + job.sync_down),
+        receiving: time(job.down + job.sync_down, down),
         energy_compute,
         energy_radio,
     }
@@ -176,7 +195,8 @@ mod tests {
     };
 
     fn link(gain: f64) -> Link {
-        Link { gain: Gain(gain), fading_power: 1.0, model: RateModel::Held }
+        let downlink = Downlink::Shared;
+        Link { gain: Gain(gain), fading_power: 1.0, model: RateModel::Held, downlink }
     }
 
     fn job() -> Job {
@@ -192,6 +212,21 @@ mod tests {
         assert!((cost.delay().0 - (1.0 + 32_000.0 / rate)).abs() < 1e-12);
         assert!((cost.energy_radio.0 - 0.2 * 16_000.0 / rate).abs() < 1e-12);
         assert!((cost.energy_compute.0 - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn with_a_downlink_of_its_own_only_the_way_down_changes() {
+        let grant = Grant { bandwidth: Hertz(1e6), power: Watts(0.2) };
+        let shared = cost(&job(), &HARDWARE, &link(1e-12), grant);
+        let own = |power| {
+            let link = Link { downlink: Downlink::Own(Watts(power)), ..link(1e-12) };
+            cost(&job(), &HARDWARE, &link, grant)
+        };
+        // snr = 1e-12 * 10 / (4e-21 * 1e6) = 2500.
+        let rate = 1e6 * 2501f64.log2();
+        assert!((own(10.0).receiving.0 - 16_000.0 / rate).abs() < 1e-12);
+        assert_eq!(Cost { receiving: shared.receiving, ..own(10.0) }, shared);
+        assert_eq!(own(0.2), shared, "at the terminal's power both ways are alike");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! The simulated cell asks with true hardware, a method with nominal values: one formula for both.
 
-use super::{Accounting, Cost, FrontCopies, Grant, Hardware, Job, Link, Profile, cost};
+use super::{Accounting, Cost, Downlink, FrontCopies, Grant, Hardware, Job, Link, Profile, cost};
 use crate::round::{Limits, ProjectedDecision, RoundOrder, TerminalDecision, TerminalReport};
 use crate::rule::Rule;
-use crate::units::{Bits, Bytes, Hertz, Seconds, Watts};
+use crate::units::{Bits, Bytes, Gain, Hertz, Seconds, Watts};
 use crate::wireless::{self, RateModel};
 
 /// What the costs of all rounds have in common: limits, sizes, billing, and the rate formula.
@@ -19,6 +19,8 @@ pub struct CostModel {
     pub accounting: Accounting,
     /// How fading enters the rate.
     pub rate_model: RateModel,
+    /// At which rate the way down goes.
+    pub downlink: Downlink,
 }
 
 /// The round whose cost is asked for, apart from the decision.
@@ -187,12 +189,16 @@ impl CostModel {
         }
     }
 
-    fn link(&self, report: &TerminalReport) -> Link {
-        Link { gain: report.gain, fading_power: report.fading_power, model: self.rate_model }
+    /// The channel of a terminal with this gain and fading.
+    pub fn link(&self, gain: Gain, fading_power: f64) -> Link {
+        let Self { rate_model: model, downlink, .. } = *self;
+        Link { gain, fading_power, model, downlink }
     }
 
     fn cost(&self, round: &RoundInputs<'_>, n: usize, job: &Job, grant: Grant) -> Cost {
-        cost(job, &round.hardware[n], &self.link(&round.reports[n]), grant)
+        let report = &round.reports[n];
+        let link = self.link(report.gain, report.fading_power);
+        cost(job, &round.hardware[n], &link, grant)
     }
 
     /// One gradient for all: sent once, over the whole band, at the rate of the worst of those
@@ -206,10 +212,14 @@ impl CostModel {
             whole.costs[n] = self.cost(round, n, &whole.jobs[n], whole.grants[n]);
         }
         let rate = |n: usize| {
-            let (link, grant) = (self.link(&round.reports[n]), whole.grants[n]);
+            let TerminalReport { gain, fading_power, .. } = round.reports[n];
             let noise = round.hardware[n].noise_w_per_hz;
             let band = self.limits.bandwidth;
-            wireless::rate(link.model, band, grant.power, link.gain, link.fading_power, noise)
+            let power = match self.downlink {
+                Downlink::Shared => whole.grants[n].power,
+                Downlink::Own(power) => power,
+            };
+            wireless::rate(self.rate_model, band, power, gain, fading_power, noise)
         };
         let need = |n: usize| self.memory(round.rule, plan.decision().terminals[n].cut);
         let fits = |n: usize| need(n) <= round.reports[n].memory;

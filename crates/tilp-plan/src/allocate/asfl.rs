@@ -124,7 +124,7 @@ mod tests {
                 let option = |cut: usize| {
                     // Deeper: less to send, more to compute.
                     let bits = draw(4.8, 5.5) * (n_cuts - cut + 1) as f64;
-                    (cut, Need { bits, fixed_s: 0.1 * speed * cut as f64, channel })
+                    (cut, Need { bits, fixed_s: 0.1 * speed * cut as f64, channel, down: None })
                 };
                 (1..=n_cuts).map(option).collect()
             })

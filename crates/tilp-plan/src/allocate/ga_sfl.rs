@@ -51,16 +51,17 @@ impl GaSfl {
         let jobs: Vec<Job> =
             among.iter().map(|&n| setup.job(seen, n, cut, seen.aggregates)).collect();
         // A third of the work is the forward pass, which comes before sending.
-        let need = |(&n, job): (&usize, &Job)| Need {
-            bits: Bits::from_bytes(job.up + job.sync_up + job.sync_down).0,
-            fixed_s: setup.computation_s(seen, n, job) / 3.0,
-            channel: setup.channel(seen, n),
+        let need = |(&n, job): (&usize, &Job)| {
+            let all = job.up + job.sync_up + job.sync_down;
+            let forward_s = setup.computation_s(seen, n, job) / 3.0;
+            setup.need_of(seen, n, all, job.sync_down, forward_s)
         };
         let needs: Vec<Need> = among.iter().zip(&jobs).map(need).collect();
         let band = setup.band(seen, among, seen.aggregates);
         let (Seconds(up), bandwidths) = finish_together(&needs, band)?;
         let whole = setup.problem.cost.limits.bandwidth;
-        let worst = needs.iter().map(|need| need.channel.rate(whole).0).fold(f64::MAX, f64::min);
+        let rates = among.iter().map(|&n| setup.channel_down(seen, n).rate(whole).0);
+        let worst = rates.fold(f64::MAX, f64::min);
         let down = jobs.iter().map(|job| Bits::from_bytes(job.down).0).fold(0.0, f64::max) / worst;
         let back =
             among.iter().zip(&jobs).map(|(&n, job)| setup.computation_s(seen, n, job) * 2.0 / 3.0);

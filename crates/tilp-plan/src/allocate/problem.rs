@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::share::{Demand, equal_finish};
-use crate::cost::{self, Cost, CostModel, FrontCopies, Grant, Job, Link};
+use crate::cost::{self, Cost, CostModel, Downlink, FrontCopies, Grant, Job, Link};
 use crate::round::{Decision, Observation, TerminalDecision};
-use crate::units::{BitsPerSecond, Bytes, Hertz, Seconds};
+use crate::units::{Bits, BitsPerSecond, Bytes, Hertz, Seconds};
 use crate::wireless;
 
 /// The problem as the base station has it. Hardware and noise come from the data sheets that the
@@ -57,6 +57,10 @@ pub struct ReferenceKnobs {
     /// of a Beta prior whose mean is the success of the task. Only for `deficit = "terminal"`.
     #[serde(default = "deficit_prior", skip_serializing_if = "is_deficit_prior")]
     pub deficit_prior: f64,
+    /// Compression of the nearer half of the terminals, by large-scale gain; the same as that of the
+    /// others if it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_compression: Option<f64>,
     /// Episodes of each terminal that `clairvoyant` is told the true success of.
     #[serde(default = "clairvoyant_episodes", skip_serializing_if = "is_clairvoyant_episodes")]
     pub clairvoyant_episodes: usize,
@@ -123,6 +127,7 @@ impl Problem {
     /// decision is marked as a fallback.
     pub fn admit(&self, seen: &Observation, order: &[usize], knobs: &ReferenceKnobs) -> Decision {
         let latest = self.cost.limits.deadline * knobs.margin;
+        let compressions = compressions(seen, knobs);
         let mut admitted: Vec<usize> = Vec::new();
         let mut split = Vec::new();
         for &n in order {
@@ -130,7 +135,7 @@ impl Problem {
                 break;
             }
             admitted.push(n);
-            match self.finish_together(seen, &admitted, knobs.compression, latest) {
+            match self.finish_together(seen, &admitted, &compressions, latest) {
                 Some(bandwidths) => split = bandwidths,
                 None => {
                     admitted.pop();
@@ -139,7 +144,7 @@ impl Problem {
         }
         let fallback = admitted.is_empty();
         if fallback {
-            admitted.push(self.fastest(seen, order, knobs.compression));
+            admitted.push(self.fastest(seen, order, &compressions));
             split.push(self.band(seen, &admitted, seen.aggregates));
         }
         let mut decision = Decision::idle(seen.terminals.len(), self.cut);
@@ -150,7 +155,7 @@ impl Problem {
                 bandwidth,
                 power: self.cost.limits.power,
                 cut: self.fitting_cut(seen.terminals[n].report.memory),
-                compression: knobs.compression,
+                compression: compressions[n],
             };
         }
         decision
@@ -168,34 +173,42 @@ impl Problem {
     }
 
     fn link(&self, seen: &Observation, n: usize) -> Link {
-        let view = &seen.terminals[n];
-        Link {
-            gain: view.report.gain,
-            fading_power: view.report.fading_power,
-            model: self.cost.rate_model,
-        }
+        let report = &seen.terminals[n].report;
+        self.cost.link(report.gain, report.fading_power)
     }
 
-    fn rate(&self, seen: &Observation, n: usize, bandwidth: Hertz) -> BitsPerSecond {
+    /// All bits of a job over its time on the air, at full power.
+    fn rate(&self, seen: &Observation, n: usize, job: &Job, bandwidth: Hertz) -> BitsPerSecond {
         let link = self.link(seen, n);
         let noise = seen.terminals[n].report.hardware.noise_w_per_hz;
         let power = self.cost.limits.power;
-        wireless::rate(link.model, bandwidth, power, link.gain, link.fading_power, noise)
+        match link.downlink {
+            Downlink::Shared => {
+                wireless::rate(link.model, bandwidth, power, link.gain, link.fading_power, noise)
+            }
+            Downlink::Own(_) => {
+                let cost = self.cost(seen, n, job, Grant { bandwidth, power });
+                BitsPerSecond(Bits::from_bytes(job.air()).0 / (cost.sending + cost.receiving).0)
+            }
+        }
     }
 
     fn finish_together(
         &self,
         seen: &Observation,
         scheduled: &[usize],
-        compression: f64,
+        compressions: &[f64],
         latest: Seconds,
     ) -> Option<Vec<Hertz>> {
-        let rates: Vec<_> = (scheduled.iter())
-            .map(|&n| move |bandwidth: Hertz| self.rate(seen, n, bandwidth))
-            .collect();
-        let demand = |(&n, rate): (&usize, _)| {
+        let job = |&n: &usize| {
             let cut = self.fitting_cut(seen.terminals[n].report.memory);
-            let job = self.job(seen, n, cut, compression);
+            self.job(seen, n, cut, compressions[n])
+        };
+        let jobs: Vec<Job> = scheduled.iter().map(job).collect();
+        let rates: Vec<_> = (scheduled.iter().zip(&jobs))
+            .map(|(&n, job)| move |bandwidth: Hertz| self.rate(seen, n, job, bandwidth))
+            .collect();
+        let demand = |((&n, job), rate): ((&usize, &Job), _)| {
             let hardware = &seen.terminals[n].report.hardware;
             let fixed = wireless::computation_delay(
                 job.work,
@@ -205,19 +218,32 @@ impl Problem {
             Demand { bits: job.air().0 as f64 * 8.0, fixed, rate }
         };
         let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
-        let demands: Vec<Demand> = scheduled.iter().zip(rates).map(demand).collect();
+        let demands: Vec<Demand> = scheduled.iter().zip(&jobs).zip(rates).map(demand).collect();
         let band = self.band(seen, scheduled, seen.aggregates);
         equal_finish(&demands, band, latest).map(|(_, bandwidths)| bandwidths)
     }
 
-    fn fastest(&self, seen: &Observation, order: &[usize], compression: f64) -> usize {
+    fn fastest(&self, seen: &Observation, order: &[usize], compressions: &[f64]) -> usize {
         let delay = |n: usize| {
             let cut = self.fitting_cut(seen.terminals[n].report.memory);
-            let job = self.job(seen, n, cut, compression);
+            let job = self.job(seen, n, cut, compressions[n]);
             let grant =
                 Grant { bandwidth: self.cost.limits.bandwidth, power: self.cost.limits.power };
             self.cost(seen, n, &job, grant).delay().0
         };
         order.iter().copied().min_by(|&a, &b| delay(a).total_cmp(&delay(b))).unwrap_or(0)
     }
+}
+
+/// The compression of every terminal: one for all, or one for the nearer and one for the farther
+/// half.
+fn compressions(seen: &Observation, knobs: &ReferenceKnobs) -> Vec<f64> {
+    let n_terminals = seen.terminals.len();
+    let mut all = vec![knobs.compression; n_terminals];
+    let Some(near) = knobs.near_compression else { return all };
+    let mut by_gain: Vec<usize> = (0..n_terminals).collect();
+    let gain = |n: usize| seen.terminals[n].report.gain.0;
+    by_gain.sort_by(|&a, &b| gain(b).total_cmp(&gain(a)).then(a.cmp(&b)));
+    by_gain[..n_terminals / 2].iter().for_each(|&n| all[n] = near);
+    all
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::CellDescription;
 use crate::allocate::TilpSettings;
-use crate::cost::{Accounting, CostModel, Payload, Profile, Sync};
+use crate::cost::{Accounting, CostModel, Downlink, Payload, Profile, Sync};
 use crate::round::Limits;
 use crate::split::compress::{Compressor, Exchange};
 use crate::split::rates::{RateSchedule, Rates};
@@ -99,6 +99,7 @@ pub(super) fn description(limits: Limits, profile: Profile, n_tasks: usize) -> C
             profile,
             accounting: Accounting { compressor, payload, sync, exchange },
             rate_model: cell.fading,
+            downlink: Downlink::Shared,
         },
         training: TrainingSchedule { rule, aggregate_every, rates },
         closes: deadline,

@@ -34,6 +34,8 @@ pub struct Station {
     schedule: TrainingSchedule,
     memory: StationMemory,
     budget: Option<BudgetState>,
+    /// The run has ended with its budget: no further round is decided.
+    ended: bool,
 }
 
 impl Station {
@@ -45,13 +47,24 @@ impl Station {
         n_tasks: usize,
     ) -> Self {
         let memory = StationMemory::new(n_tasks);
-        Self { method, limits, schedule, memory, budget: None }
+        Self { method, limits, schedule, memory, budget: None, ended: false }
     }
 
     /// The same with budgets for the whole run.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = (!budget.is_none()).then(|| BudgetState::new(budget));
         self
+    }
+
+    /// Ends the run: its next round does not fit inside its budget. A checkpoint knows it, so that a
+    /// resumed run does not decide that round a second time.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether the run has ended with its budget.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Budgets of the run and what is used of them as metered; none without a budget.
@@ -142,6 +155,7 @@ impl Persist for Station {
         self.memory.save(snapshot);
         if let Some(BudgetState { used, .. }) = &self.budget {
             used.save("station/used", snapshot);
+            snapshot.put_u64("station/ended", vec![u64::from(self.ended)]);
         }
         self.method.save(snapshot);
     }
@@ -150,6 +164,7 @@ impl Persist for Station {
         self.memory.restore(snapshot)?;
         if let Some(BudgetState { used, .. }) = &mut self.budget {
             *used = BudgetUse::restored("station/used", snapshot)?;
+            self.ended = snapshot.u64_up_to("station/ended", 1, 1)?[0] == 1;
         }
         self.method.restore(snapshot)
     }

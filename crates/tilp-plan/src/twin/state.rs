@@ -9,7 +9,7 @@ use super::task::Outlook;
 use super::training::{Part, Tally};
 use super::truth::Foresight;
 use super::{LearningCurve, Twin};
-use crate::cost::{FrontCopies, Grant, Link};
+use crate::cost::{FrontCopies, Grant};
 use crate::round::{Observation, TerminalDecision, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 
@@ -256,7 +256,7 @@ impl Twin {
             return None;
         };
         let fading_power = state.fading(n).mean();
-        let link = Link { gain: Gain(state.gain[n]), fading_power, model: cost.rate_model };
+        let link = cost.link(Gain(state.gain[n]), fading_power);
         Some(Exchange { job, link, grant })
     }
 

@@ -96,12 +96,11 @@ impl<L: Learner> SimulatedCell<L> {
     /// The terminals that are there and those that have used up their energy, in the order of
     /// their ids. The policy is for all of them.
     pub fn members(&self) -> Vec<TerminalId> {
-        let CellParts { presence, learner, .. } = &self.parts;
-        match presence.changes.is_empty() && self.parts.budget.joules_per_terminal.is_none() {
-            true => learner.ids(),
-            // Terminals come and go at the start of a round: this is about the last one executed.
-            false => presence.at((self.round - 1).max(1)).into_iter().collect(),
+        if self.parts.budget.joules_per_terminal.is_none() {
+            return self.present();
         }
+        // Terminals come and go at the start of a round: this is about the last one executed.
+        self.parts.presence.at((self.round - 1).max(1)).into_iter().collect()
     }
 
     /// What was really used so far.
@@ -329,6 +328,8 @@ impl<L: Learner> Persist for SimulatedCell<L> {
         snapshot.put_u64("cell/round", vec![self.round]);
         if !self.parts.budget.is_none() {
             self.used.save("cell/used", snapshot);
+            let members = self.present().into_iter().map(|id| id.0.into()).collect();
+            snapshot.put_u64("cell/members", members);
         }
     }
 
@@ -341,9 +342,16 @@ impl<L: Learner> Persist for SimulatedCell<L> {
             self.used = BudgetUse::restored("cell/used", snapshot)?;
         }
         // Terminals come and go at the start of a round: the snapshot was taken before that.
-        self.round = (round - 1).max(1);
+        let before = (round - 1).max(1);
+        let mut members = self.parts.presence.at(before);
+        if !self.parts.budget.is_none() {
+            // A terminal that used up its energy in the last round is still there.
+            let n = snapshot.len_of("cell/members");
+            let ids = snapshot.u64_up_to("cell/members", n, u32::MAX.into())?;
+            members.retain(|id| ids.contains(&id.0.into()));
+        }
         let joined = |error: RoundError| SnapshotError::value("cell/round", round, error);
-        self.gather().map_err(joined)?;
+        self.parts.learner.gather(&members, before).map_err(joined)?;
         self.round = round;
         self.parts.learner.restore(snapshot)?;
         self.last = None;

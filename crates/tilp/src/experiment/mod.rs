@@ -3,7 +3,7 @@
 pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
-mod health;
+pub mod health;
 mod keeper;
 mod open;
 mod plan;
@@ -15,7 +15,6 @@ pub mod study;
 
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
-pub use health::{CutSizes, Health, health};
 pub use open::read_run_identity;
 pub use plan::{
     Expected, LossDecreaseRow, MOST_BYTES, ObservationError, PlanError, PlanReport, PlanSpec,

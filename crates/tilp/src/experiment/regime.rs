@@ -1,9 +1,9 @@
 //! The radio regime of a cell: who misses the deadline, and whether deciding jointly could help.
 
 use crate::allocate::{Demand, equal_finish};
-use crate::cost::{CostModel, Grant, Job, Link, cost};
+use crate::cost::{CostModel, Grant, Job, cost};
 use crate::units::{BitsPerSecond, Bytes, Hertz, Seconds};
-use crate::wireless::{Fading, computation_delay, rate};
+use crate::wireless::{Fading, computation_delay};
 use crate::world::{Channel, Radio};
 
 /// The radio regime, on the true channel and hardware.
@@ -86,8 +86,7 @@ fn job(radio: &Radio, cut: usize, compression: f64) -> Job {
 }
 
 fn delay(radio: &Radio, n: usize, fade: f64, job: &Job, bandwidth: Hertz) -> Seconds {
-    let link =
-        Link { gain: radio.channel.gains()[n], fading_power: fade, model: radio.cost.rate_model };
+    let link = radio.cost.link(radio.channel.gains()[n], fade);
     let grant = Grant { bandwidth, power: radio.cost.limits.power };
     cost(job, &radio.truth[n], &link, grant).delay()
 }
@@ -117,18 +116,21 @@ fn is_crowded(radio: &Radio, fades: &[f64]) -> bool {
     let (band, deadline) = (radio.cost.limits.bandwidth, radio.cost.limits.deadline);
     let alone: Vec<usize> =
         (0..fades.len()).filter(|&n| delay(radio, n, fades[n], &job, band) <= deadline).collect();
+    let Bytes(bytes) = job.air();
+    let bits = bytes as f64 * 8.0;
     let link_rate = |n: usize, bandwidth: Hertz| -> BitsPerSecond {
-        let (gain, noise) = (radio.channel.gains()[n], radio.truth[n].noise_w_per_hz);
-        rate(radio.cost.rate_model, bandwidth, radio.cost.limits.power, gain, fades[n], noise)
+        let link = radio.cost.link(radio.channel.gains()[n], fades[n]);
+        let grant = Grant { bandwidth, power: radio.cost.limits.power };
+        let cost = cost(&job, &radio.truth[n], &link, grant);
+        BitsPerSecond(bits / (cost.sending + cost.receiving).0)
     };
     let rates: Vec<_> =
         alone.iter().map(|&n| move |bandwidth: Hertz| link_rate(n, bandwidth)).collect();
-    let Bytes(bytes) = job.air();
     let demand = |(&n, rate): (&usize, _)| {
         let hardware = &radio.truth[n];
         let speed = hardware.operations_per_cycle;
         let fixed = computation_delay(job.work, speed, hardware.clock);
-        Demand { bits: bytes as f64 * 8.0, fixed, rate }
+        Demand { bits, fixed, rate }
     };
     let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
     let demands: Vec<Demand> = alone.iter().zip(rates).map(demand).collect();

@@ -16,7 +16,7 @@ use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{Clock, Problem};
-use crate::cost::{Accounting, CostModel, Hardware, Profile};
+use crate::cost::{Accounting, CostModel, Downlink, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
 use crate::rng::Seed;
 use crate::round::{Budget, Limits};
@@ -219,6 +219,10 @@ pub(super) fn cost_model(scenario: &Scenario) -> Result<CostModel, ScenarioError
         profile,
         accounting: accounting(raw),
         rate_model: raw.cell.fading,
+        downlink: match (raw.radio.downlink, raw.radio.station_power_w) {
+            (raw::Downlink::Own, Some(power)) => Downlink::Own(Watts(power)),
+            _ => Downlink::Shared,
+        },
     })
 }
 
@@ -329,7 +333,7 @@ fn limits(raw: &raw::Raw) -> Limits {
 }
 
 /// Budgets of the whole run.
-pub(super) fn budget(raw: &raw::Raw) -> Budget {
+pub(in crate::scenario) fn budget(raw: &raw::Raw) -> Budget {
     let raw::Budget { seconds, joules, joules_per_terminal, bytes } = raw.limits.budget;
     Budget {
         seconds: seconds.map(Seconds),

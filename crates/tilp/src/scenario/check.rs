@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 
 use super::format::FORMAT;
 use super::load::{Loaded, ScenarioError};
-use super::raw::{Heterogeneity, Raw, SuiteName};
+use super::raw::{Downlink, Heterogeneity, Raw, SuiteName};
 use crate::tasks::tabletop::Engine;
 use crate::twin::MAX_CUTS;
 
@@ -15,6 +15,7 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     checker.within("format", raw.format.into(), 1, FORMAT.into())?;
     checker.at_least("rounds", raw.rounds, 1)?;
     cell(&checker, raw)?;
+    radio(&checker, raw)?;
     limits(&checker, raw)?;
     hardware(&checker, raw)?;
     model(&checker, raw)?;
@@ -48,6 +49,17 @@ fn cell(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         return Err(checker.wrong("heterogeneity", raw.heterogeneity.name(), expected));
     }
     Ok(())
+}
+
+fn radio(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
+    let field = "radio.station_power_w";
+    match (raw.radio.downlink, raw.radio.station_power_w) {
+        (_, Some(power)) => checker.between(field, power, 1e-9, 1e6),
+        (Downlink::Own, None) => {
+            Err(checker.wrong(field, "absent", "the power of the base station with downlink = own"))
+        }
+        (Downlink::Shared, None) => Ok(()),
+    }
 }
 
 fn limits(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
@@ -164,6 +176,9 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)?;
     // Not zero: a task without a deficit would never be drawn.
     checker.between("methods.reference.uniform_share", reference.uniform_share, 1e-6, 1.0)?;
+    if let Some(near) = reference.near_compression {
+        checker.between("methods.reference.near_compression", near, 0.0, most)?;
+    }
     checker.between("methods.reference.deficit_prior", reference.deficit_prior, 0.0, 1e6)?;
     let told = reference.clairvoyant_episodes as u64;
     checker.within("methods.reference.clairvoyant_episodes", told, 1, 1000)?;

@@ -196,8 +196,11 @@ const UNWRITTEN: &[&str] = &[
     "methods.reference.clairvoyant_episodes",
     "methods.reference.deficit",
     "methods.reference.deficit_prior",
+    "methods.reference.near_compression",
     "profile.model",
     "profile.terminals",
+    "radio.downlink",
+    "radio.station_power_w",
     "tasks.demonstrations_spread",
     "tasks.engine",
 ];

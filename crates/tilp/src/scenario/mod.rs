@@ -38,6 +38,7 @@ use std::path::PathBuf;
 use crate::record::EventMark;
 use crate::record::FirstPassage;
 use crate::round::Budget;
+use crate::units::Seconds;
 use load::Loaded;
 use raw::Raw;
 
@@ -109,6 +110,21 @@ impl Scenario {
     /// Number of terminals N, those that join later included.
     pub fn n_terminals(&self) -> usize {
         self.raw.cell.n_terminals
+    }
+
+    /// Terminals that the reference rules schedule per round, at most.
+    pub fn reference_scheduled(&self) -> usize {
+        self.raw.methods.reference.n_scheduled
+    }
+
+    /// The latest time at which the reference rules let a round finish.
+    pub fn reference_finish(&self) -> Seconds {
+        Seconds(self.raw.limits.deadline_s * self.raw.methods.reference.margin)
+    }
+
+    /// The largest compression.
+    pub fn most_compression(&self) -> f64 {
+        self.raw.limits.compression
     }
 
     /// Budgets of the whole run. With one, [`Scenario::rounds`] is no limit.

@@ -37,6 +37,9 @@ pub struct Raw {
     pub heterogeneity: Heterogeneity,
     /// The radio cell.
     pub cell: Cell,
+    /// How the base station sends.
+    #[serde(default, skip_serializing_if = "Radio::is_default")]
+    pub radio: Radio,
     /// Limits of the problem.
     pub limits: Limits,
     /// Hardware of the terminals.
@@ -95,6 +98,35 @@ pub struct Cell {
     pub noise_figure_db: f64,
     /// The true noise figure of a link differs from the nominal by up to this much, hidden.
     pub hidden_noise_figure_db: f64,
+}
+
+/// How the base station sends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Radio {
+    /// At which rate the way down goes.
+    #[serde(default)]
+    pub downlink: Downlink,
+    /// Power with which the base station sends to a terminal, with `downlink = "own"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub station_power_w: Option<f64>,
+}
+
+/// At which rate the way down goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Downlink {
+    /// At that of the way up, as in the paper.
+    #[default]
+    Shared,
+    /// The base station sends with a power of its own, over the terminal's band.
+    Own,
+}
+
+impl Radio {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Limits of the problem.

@@ -64,14 +64,14 @@ fn a_budget_that_no_round_fits_into_leaves_the_base_policy() {
 #[test]
 fn budgets_are_enforced_for_every_method() {
     for method in methods() {
-        let set = ["limits.budget.seconds=30", "limits.budget.joules=20"];
+        let set = ["limits.budget.seconds=30", "limits.budget.joules=15"];
         let rounds = spent(&mut parts(method.name(), &set));
         let sums = rounds
             .iter()
             .map(used)
             .fold([0.0; 3], |sum, one| std::array::from_fn(|index| sum[index] + one[index]));
         assert!(!rounds.is_empty(), "{}", method.name());
-        assert!(sums[0] <= 30.0 && sums[1] <= 20.0, "{}: {sums:?}", method.name());
+        assert!(sums[0] <= 30.0 && sums[1] <= 15.0, "{}: {sums:?}", method.name());
     }
 }
 
@@ -150,7 +150,7 @@ fn a_base_station_meters_what_it_measures_and_not_the_truth() {
 
 #[test]
 fn a_run_with_budgets_goes_on_from_a_snapshot_as_if_nothing_had_happened() {
-    let set = ["limits.budget.seconds=40", "limits.budget.joules_per_terminal=2"];
+    let set = ["limits.budget.seconds=20", "limits.budget.joules_per_terminal=1.5"];
     for method in ["deficit", "clairvoyant", "asfl+guard"] {
         let whole = spent(&mut parts(method, &set));
         assert!(whole.len() > 4, "{method}: {}", whole.len());

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use tilp::allocate::{Clairvoyant, Deficit, DeficitOf, Greedy, Problem, Random, ReferenceKnobs};
-use tilp::cost::{Accounting, CostModel, Grant, Hardware, Payload, Profile, Sync};
+use tilp::cost::{Accounting, CostModel, Downlink, Grant, Hardware, Payload, Profile, Sync};
 use tilp::datasheet::{HardwareRange, draw_nominal};
 use tilp::rng::{Rng, Seed};
 use tilp::round::{
@@ -57,6 +57,7 @@ pub fn problem(profile: &Profile, n_terminals: usize, rng: &mut Rng) -> (Problem
             exchange: Exchange::Single,
         },
         rate_model: if averaged { RateModel::Averaged } else { RateModel::Held },
+        downlink: Downlink::Shared,
     };
     let hardware = draw_nominal(n_terminals, &range, Seed::new(rng.random()));
     (Problem { cost, cut: 2 + rng.random_range(0..5) }, hardware)
@@ -136,7 +137,10 @@ fn cases() -> impl Iterator<Item = Case> {
         let seed = Seed::new(index).named("methods");
         let mut rng = seed.rng();
         let n_terminals = 1 + index as usize % 60;
-        let (problem, hardware) = problem(&profile, n_terminals, &mut rng);
+        let (mut problem, hardware) = problem(&profile, n_terminals, &mut rng);
+        if index % 3 == 1 {
+            problem.cost.downlink = Downlink::Own(Watts(1.0));
+        }
         let knobs = knobs(n_terminals, &mut rng);
         let seen = observation(&profile, &hardware, &mut rng);
         Case { problem, knobs, seen, seed }
@@ -251,6 +255,7 @@ const FOUR: ReferenceKnobs = ReferenceKnobs {
     uniform_share: 0.5,
     deficit: DeficitOf::Task,
     deficit_prior: 2.0,
+    near_compression: None,
     clairvoyant_episodes: 16,
 };
 
@@ -347,6 +352,21 @@ fn deficit_is_fair_before_the_first_measurement_and_when_all_is_well() {
     for success in [None, Some([10, 10]), Some([0, 0])] {
         assert!((0.45..0.55).contains(&second_share(success)), "{success:?}");
     }
+}
+
+#[test]
+fn the_nearer_half_may_have_a_compression_of_its_own() {
+    let (problem, seen) = two_groups(None);
+    let knobs = ReferenceKnobs { n_scheduled: 20, near_compression: Some(0.5), ..FOUR };
+    let decision = Greedy::new(problem.clone(), knobs).decide(&seen).unwrap();
+    // Gains rise with the number of the terminal.
+    assert_eq!(decision.scheduled().count(), 20);
+    for (n, one) in decision.terminals.iter().enumerate() {
+        assert_eq!(one.compression, if n >= 10 { 0.5 } else { 0.75 }, "terminal {n}");
+    }
+    let same = ReferenceKnobs { near_compression: Some(FOUR.compression), ..FOUR };
+    let decide = |knobs| Greedy::new(problem.clone(), knobs).decide(&seen).unwrap();
+    assert_eq!(decide(same), decide(FOUR));
 }
 
 #[test]

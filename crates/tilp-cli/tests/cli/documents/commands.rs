@@ -196,8 +196,8 @@ fn asked(verb: &Verb) -> Option<(&str, &[String])> {
         Verb::Sweep(one) => Some((&one.study.scenario, &one.study.overrides)),
         Verb::Plan(one) => Some((one.scenario.as_deref().unwrap_or("default"), &one.overrides)),
         Verb::Scenario(arguments::Scenario { verb }) => match verb {
+            ScenarioVerb::Health(one) => Some((&one.name, &one.overrides)),
             ScenarioVerb::Show { name, overrides }
-            | ScenarioVerb::Health { name, overrides, .. }
             | ScenarioVerb::Engines { name, overrides, .. } => Some((name, overrides)),
             _ => None,
         },

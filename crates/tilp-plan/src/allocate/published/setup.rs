@@ -1,12 +1,12 @@
 //! What published methods are built from, and the small questions they all ask.
 
 use crate::allocate::Problem;
-use crate::allocate::solve::{Channel, Need};
-use crate::cost::{Cost, Grant, Hardware, Job, RoundInputs};
+use crate::allocate::solve::{Channel, Down, Need};
+use crate::cost::{Cost, Downlink, Grant, Hardware, Job, RoundInputs};
 use crate::rng::Seed;
 use crate::round::{Decision, Observation, ProjectedDecision, TerminalDecision};
 use crate::split::rule::Rule;
-use crate::units::{Bits, Hertz, Seconds};
+use crate::units::{Bits, Bytes, Hertz, Seconds, Watts};
 use crate::wireless::{self, RateModel};
 
 /// What a published method knows beforehand.
@@ -89,12 +89,24 @@ impl Setup {
 
     /// A terminal's link at full power.
     pub fn channel(&self, seen: &Observation, n: usize) -> Channel {
+        self.channel_at(seen, n, self.problem.cost.limits.power)
+    }
+
+    /// The link of the way down: the same, unless the base station sends with a power of its own.
+    pub fn channel_down(&self, seen: &Observation, n: usize) -> Channel {
+        match self.problem.cost.downlink {
+            Downlink::Shared => self.channel(seen, n),
+            Downlink::Own(power) => self.channel_at(seen, n, power),
+        }
+    }
+
+    fn channel_at(&self, seen: &Observation, n: usize, power: Watts) -> Channel {
         let (view, problem) = (&seen.terminals[n], &self.problem);
         let fading = match problem.cost.rate_model {
             RateModel::Held => view.report.fading_power,
             RateModel::Averaged => 1.0,
         };
-        let received = problem.cost.limits.power.0 * view.report.gain.0 * fading;
+        let received = power.0 * view.report.gain.0 * fading;
         let strength_hz = received / view.report.hardware.noise_w_per_hz;
         Channel { strength_hz, model: problem.cost.rate_model }
     }
@@ -108,10 +120,29 @@ impl Setup {
 
     /// What a job needs of the band.
     pub fn need(&self, seen: &Observation, n: usize, job: &Job) -> Need {
-        Need {
-            bits: Bits::from_bytes(job.air()).0,
-            fixed_s: self.computation_s(seen, n, job),
-            channel: self.channel(seen, n),
+        let received = job.down + job.sync_down;
+        self.need_of(seen, n, job.air(), received, self.computation_s(seen, n, job))
+    }
+
+    /// What so many bytes need of the band, `received` of them on the way down.
+    pub fn need_of(
+        &self,
+        seen: &Observation,
+        n: usize,
+        all: Bytes,
+        received: Bytes,
+        fixed_s: f64,
+    ) -> Need {
+        let channel = self.channel(seen, n);
+        let bits = |bytes: Bytes| Bits::from_bytes(bytes).0;
+        match self.problem.cost.downlink {
+            Downlink::Shared => Need { bits: bits(all), fixed_s, channel, down: None },
+            Downlink::Own(_) => {
+                let channel_down = self.channel_down(seen, n);
+                let down = Down { bits: bits(received), channel: channel_down };
+                let sent = Bytes(all.0 - received.0);
+                Need { bits: bits(sent), fixed_s, channel, down: Some(down) }
+            }
         }
     }
 

@@ -17,11 +17,22 @@ pub struct Channel {
 /// What one terminal needs of the band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
-    /// Everything it sends and receives.
+    /// Everything it sends and receives over its link.
     pub bits: f64,
     /// Time it needs whatever its bandwidth.
     pub fixed_s: f64,
     /// Its link.
+    pub channel: Channel,
+    /// What it receives at another rate over the same band, if the way down has one of its own.
+    pub down: Option<Down>,
+}
+
+/// A way down with a rate of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Down {
+    /// Everything it receives.
+    pub bits: f64,
+    /// The link of the way down.
     pub channel: Channel,
 }
 
@@ -93,14 +104,19 @@ impl Channel {
 impl Need {
     /// When the terminal is done with this bandwidth.
     pub fn finish(&self, bandwidth: Hertz) -> f64 {
-        if self.bits == 0.0 {
-            return self.fixed_s;
-        }
-        self.fixed_s + self.bits / self.channel.rate(bandwidth).0
+        let air = |bits: f64, channel: &Channel| match bits {
+            0.0 => 0.0,
+            bits => bits / channel.rate(bandwidth).0,
+        };
+        let up = self.fixed_s + air(self.bits, &self.channel);
+        self.down.map_or(up, |down| up + air(down.bits, &down.channel))
     }
 
     /// The least bandwidth with which it is done by then; none if `most` does not do.
     pub fn by(&self, finish_s: f64, most: Hertz) -> Option<Hertz> {
+        if self.down.is_some() {
+            return self.by_search(finish_s, most);
+        }
         let time = finish_s - self.fixed_s;
         if self.bits == 0.0 {
             return (time >= 0.0).then_some(Hertz(0.0));
@@ -109,6 +125,27 @@ impl Need {
             return None;
         }
         self.channel.least_bandwidth(BitsPerSecond(self.bits / time), most)
+    }
+
+    /// The same where the ways have rates of their own: between what the way up needs alone and twice,
+    /// four times ... that.
+    fn by_search(&self, finish_s: f64, most: Hertz) -> Option<Hertz> {
+        let alone = Self { down: None, ..*self }.by(finish_s, most)?;
+        let (mut low, mut high) = (alone.0, alone.0.max(1.0).min(most.0));
+        while self.finish(Hertz(high)) > finish_s {
+            if high >= most.0 || high > 1e18 {
+                return None;
+            }
+            (low, high) = (high, (2.0 * high).min(most.0));
+        }
+        while high - low > 1e-12 * high {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                break; // neighbouring floats
+            }
+            if self.finish(Hertz(middle)) > finish_s { low = middle } else { high = middle }
+        }
+        Some(Hertz(high))
     }
 }
 
@@ -244,6 +281,7 @@ mod tests {
                 bits: draw(4.0, 6.5),
                 fixed_s: draw(-3.0, 0.0),
                 channel: held(draw(5.0, 11.0)),
+                down: None,
             })
             .collect()
     }
@@ -368,5 +406,29 @@ mod tests {
         for (need, bandwidth) in needs.iter().zip(&split) {
             assert!((need.finish(*bandwidth) / finish.0 - 1.0).abs() < 1e-8);
         }
+    }
+
+    #[test]
+    fn with_a_way_down_of_its_own_the_least_bandwidth_finishes_just_in_time() {
+        for (up, down, received) in [(2e6, 2e8, 1e5), (2e7, 1e6, 4e6), (3e6, 3e6, 0.0)] {
+            let down = Some(Down { bits: received, channel: held(down) });
+            let need = Need { bits: 1e6, fixed_s: 0.2, channel: held(up), down };
+            let finish = 3.0;
+            match need.by(finish, Hertz(1e9)) {
+                Some(least) => {
+                    assert!((need.finish(least) / finish - 1.0).abs() < 1e-9);
+                    assert!(need.finish(Hertz(0.99 * least.0)) > finish);
+                    assert!(need.by(finish, Hertz(0.9 * least.0)).is_none());
+                }
+                None => assert!(need.finish(Hertz(1e9)) > finish),
+            }
+        }
+        // At the same rate both ways it is one link with all bits.
+        let channel = held(5e6);
+        let split =
+            Need { bits: 6e5, fixed_s: 0.1, channel, down: Some(Down { bits: 4e5, channel }) };
+        let whole = Need { bits: 1e6, down: None, ..split };
+        let [split, whole] = [split, whole].map(|need| need.by(1.0, Hertz(1e9)).unwrap().0);
+        assert!((split / whole - 1.0).abs() < 1e-9);
     }
 }

@@ -137,6 +137,7 @@ mod tests {
             bits,
             fixed_s,
             channel: Channel { strength_hz, model: RateModel::Held },
+            down: None,
         };
         let needs = vec![need(4e5, 0.5, 1e7), need(1e6, 0.1, 5e8), need(2e5, 0.01, 3e6)];
         (needs, vec![2e5, 6e5, 1e5])

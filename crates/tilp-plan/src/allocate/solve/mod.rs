@@ -5,9 +5,11 @@ mod cuts;
 mod energy;
 mod fractional;
 mod interval;
+mod least_energy;
 
-pub use bandwidth::{Channel, Need, finish_at, finish_together};
+pub use bandwidth::{Channel, Down, Need, finish_at, finish_together};
 pub use cuts::{Board, descend};
 pub use energy::{EnergyQueue, Tradeoff, share_by_energy};
 pub use fractional::{Fraction, dinkelbach};
 pub use interval::{Latency, best_interval, stationary_interval};
+pub use least_energy::{Allocation, CutChoice, LeastEnergy, Participant, total_joules};

@@ -96,13 +96,14 @@ impl TierPlanner {
         let share = setup.problem.cost.limits.bandwidth / among.len() as f64;
         let times = |n: usize, cut: usize| {
             let job = setup.job(seen, n, cut, true);
-            let rate = setup.channel(seen, n).rate(share).0;
-            let seconds = |bytes| Bits::from_bytes(bytes).0 / rate;
+            let up = setup.channel(seen, n).rate(share).0;
+            let down = setup.channel_down(seen, n).rate(share).0;
+            let seconds = |bytes, rate: f64| Bits::from_bytes(bytes).0 / rate;
             let work = setup.computation_s(seen, n, &job);
             [
-                work / 3.0 + seconds(job.up),
-                seconds(job.down) + work * 2.0 / 3.0,
-                2.0 * seconds(job.sync_up),
+                work / 3.0 + seconds(job.up, up),
+                seconds(job.down, down) + work * 2.0 / 3.0,
+                seconds(job.sync_up, up) + seconds(job.sync_up, down),
             ]
         };
         let options: Vec<Vec<usize>> = among.iter().map(|&n| setup.fitting_cuts(seen, n)).collect();

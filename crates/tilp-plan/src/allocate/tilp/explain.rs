@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::plan::{Planned, Sights, is_rejected};
 use super::{Tilp, guide};
-use crate::cost::{FrontCopies, Grant, Link};
+use crate::cost::{FrontCopies, Grant};
 use crate::lanes::LANES;
 use crate::round::{Decision, ExpectedRound, Observation, Rationale, Reason, TerminalRationale};
 use crate::search::cem::Ranked;
@@ -251,8 +251,7 @@ impl<'a> Inquiry<'a> {
         let copies = self.seen.terminals.iter().map(|view| FrontCopies::from(&view.report));
         let bandwidth = nominal.cost.free_band(copies, aggregates, |other| other == n);
         let grant = Grant { bandwidth, power: limits.power };
-        let (gain, fading_power) = (view.report.gain, view.report.fading_power);
-        let link = Link { gain, fading_power, model: nominal.cost.rate_model };
+        let link = nominal.cost.link(view.report.gain, view.report.fading_power);
         let delay = |cut: &usize| {
             let (copies, q) = ((&view.report).into(), limits.compression);
             let job = nominal.cost.training_job(copies, view.report.n_samples, *cut, q, aggregates);

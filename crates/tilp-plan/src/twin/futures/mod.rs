@@ -10,6 +10,7 @@ mod step;
 
 use super::training::compression_noise;
 use super::{N_SHARED, Scale, Twin, TwinState};
+use crate::cost::Downlink;
 use crate::lanes::{LANES, Lanes, Row, TABLE};
 use crate::round::Limits;
 use crate::split::message::MESSAGE_HEADER_BYTES;
@@ -111,6 +112,8 @@ struct Cuts {
 #[derive(Clone, Debug)]
 pub struct Field {
     model: RateModel,
+    /// Power of the way down, if it has one of its own.
+    down_power: Option<f32>,
     deadline: f32,
     closes: f32,
     give_up: f32,
@@ -194,6 +197,10 @@ impl Field {
         let (minibatch, drift) = twin.training.noise();
         Self {
             model: nominal.cost.rate_model,
+            down_power: match nominal.cost.downlink {
+                Downlink::Shared => None,
+                Downlink::Own(power) => Some(power.0 as f32),
+            },
             deadline: limits.deadline.0 as f32,
             closes: nominal.closes.0 as f32,
             give_up: nominal.give_up.0 as f32,
@@ -280,8 +287,8 @@ impl Field {
     pub fn air_seconds(&self, step: usize, n: usize, bandwidth: f32, moves: &Moves) -> Lanes {
         let snr = self.snr[step * self.terminals.len() + n];
         match self.model {
-            RateModel::Held => air_seconds::<true>(snr, bandwidth, moves),
-            RateModel::Averaged => air_seconds::<false>(snr, bandwidth, moves),
+            RateModel::Held => air_seconds::<true>(snr, bandwidth, moves, self.down_power),
+            RateModel::Averaged => air_seconds::<false>(snr, bandwidth, moves, self.down_power),
         }
     }
 
@@ -295,13 +302,18 @@ impl Field {
         let delivery =
             if self.aggregates(0) { self.message(bits_of(layer.max(pending))) } else { 0.0 };
         let [up, down, ..] = self.sizes[size];
-        let bits = up + down + fetch + delivery;
-        let signal = self.power * self.safe_snr[n];
-        let speed = match self.model {
-            RateModel::Held => speed::<true>(share * self.band, signal),
-            RateModel::Averaged => speed::<false>(share * self.band, signal),
+        let speed = |power: f32| {
+            let signal = power * self.safe_snr[n];
+            match self.model {
+                RateModel::Held => speed::<true>(share * self.band, signal),
+                RateModel::Averaged => speed::<false>(share * self.band, signal),
+            }
         };
-        f64::from(self.terminals[n].cuts.safe_seconds[0] + bits / speed)
+        let on_air = match self.down_power {
+            None => (up + down + fetch + delivery) / speed(self.power),
+            Some(power) => (up + delivery) / speed(self.power) + (down + fetch) / speed(power),
+        };
+        f64::from(self.terminals[n].cuts.safe_seconds[0] + on_air)
     }
 
     /// The band that pending uploads leave for the scheduled: see [`crate::cost::FrontCopies`].

@@ -35,12 +35,23 @@ pub(super) fn speed<const HELD: bool>(bandwidth: f32, signal: f32) -> f32 {
     if rate > 1e-6 { rate } else { 1e-6 }
 }
 
+/// Seconds on the air at this ratio of received power to noise density per watt. `down` is the power of
+/// the way down if it has one of its own.
 #[inline(always)]
-pub(super) fn air_seconds<const HELD: bool>(snr: f32, bandwidth: f32, moves: &Moves) -> Lanes {
+pub(super) fn air_seconds<const HELD: bool>(
+    snr: f32,
+    bandwidth: f32,
+    moves: &Moves,
+    down: Option<f32>,
+) -> Lanes {
     let mut seconds = [0.0; LANES];
+    let down = down.map(|power| speed::<HELD>(bandwidth, power * snr));
     for (lane, seconds) in seconds.iter_mut().enumerate() {
         let rate = speed::<HELD>(bandwidth, moves.power[lane] * snr);
-        *seconds = (moves.sending[lane] + moves.receiving[lane]) / rate;
+        *seconds = match down {
+            None => (moves.sending[lane] + moves.receiving[lane]) / rate,
+            Some(down) => moves.sending[lane] / rate + moves.receiving[lane] / down,
+        };
     }
     seconds
 }
@@ -96,12 +107,17 @@ vectorised! {
         let mut sums = asked(field, moves, free);
         futures.groups.fill([0.0; LANES]);
         let is_strict = field.drops_late && field.closes >= field.deadline;
-        match (field.model, step, is_strict) {
-            (RateModel::Held, 0, _) => everybody::<true, true, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Held, _, true) => everybody::<true, false, true>(field, futures, step, moves, &mut sums),
-            (RateModel::Held, _, false) => everybody::<true, false, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, 0, _) => everybody::<false, true, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, _, _) => everybody::<false, false, false>(field, futures, step, moves, &mut sums),
+        let is_own = field.down_power.is_some();
+        match (field.model, step, is_strict && !is_own) {
+            (RateModel::Held, 0, _) if is_own => everybody::<true, true, false, true>(field, futures, step, moves, &mut sums),
+            (RateModel::Held, _, _) if is_own => everybody::<true, false, false, true>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, 0, _) if is_own => everybody::<false, true, false, true>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, _, _) if is_own => everybody::<false, false, false, true>(field, futures, step, moves, &mut sums),
+            (RateModel::Held, 0, _) => everybody::<true, true, false, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Held, _, true) => everybody::<true, false, true, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Held, _, false) => everybody::<true, false, false, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, 0, _) => everybody::<false, true, false, false>(field, futures, step, moves, &mut sums),
+            (RateModel::Averaged, _, _) => everybody::<false, false, false, false>(field, futures, step, moves, &mut sums),
         }
         let before = futures.success;
         let fall = learning(field, futures, &sums);
@@ -154,7 +170,7 @@ fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
 }
 
 #[inline(always)]
-fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool>(
+fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: bool>(
     field: &Field,
     futures: &mut Futures,
     step: usize,
@@ -167,7 +183,7 @@ fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool>(
         if all_zero(&one.scheduled) {
             futures.trained[n] = [0.0; LANES];
         } else {
-            network::<HELD, FIRST, STRICT>(field, futures, n, one, sums);
+            network::<HELD, FIRST, STRICT, OWN>(field, futures, step, n, one, sums);
         }
         if field.aggregates(step) {
             deliver::<HELD>(field, futures, step, n, one, sums);
@@ -203,17 +219,19 @@ fn seconds_per_bit<const HELD: bool>(
 /// is taken into local arrays first: loops that write through references do not vectorise.
 ///
 /// `STRICT`: after the first round and with the late dropped, nobody who is left is late, is cut
-/// off or has too little memory.
+/// off or has too little memory. `OWN`: the way down has a power of its own.
 #[inline(always)]
-fn network<const HELD: bool, const FIRST: bool, const STRICT: bool>(
+fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: bool>(
     field: &Field,
     futures: &mut Futures,
+    step: usize,
     n: usize,
     one: &Moves,
     sums: &mut Sums,
 ) {
     let terminal = &field.terminals[n];
     let safe_snr = field.safe_snr[n];
+    let (snr, down_power) = (field.signal(step, n), field.down_power.unwrap_or(0.0));
     let drops = if field.drops_late { 1.0 } else { 0.0 };
     let (deadline, closes, give_up) = (field.deadline, field.closes, field.give_up);
     let (radio, batch) = (terminal.radio_factor, terminal.samples);
@@ -230,13 +248,21 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool>(
         let power = power[lane];
         let per_bit = per_bit[lane];
         let (seconds, excess) = (computing[lane], excess[lane]);
-        let bits = sending[lane] + receiving[lane];
-        let sending = sending[lane] * per_bit;
-        let on_air = sending + receiving[lane] * per_bit;
+        let (sent, received) = (sending[lane], receiving[lane]);
+        let sending = sent * per_bit;
+        let on_air = if OWN {
+            sending + received / speed::<HELD>(bandwidth, down_power * snr)
+        } else {
+            sending + received * per_bit
+        };
         let delay = seconds + on_air;
         // Later rounds are judged by what is likely: only the first is executed.
-        let sure = if FIRST {
-            safe[lane] + bits / speed::<HELD>(bandwidth, power * safe_snr)
+        let sure = if FIRST && OWN {
+            safe[lane]
+                + sent / speed::<HELD>(bandwidth, power * safe_snr)
+                + received / speed::<HELD>(bandwidth, down_power * safe_snr)
+        } else if FIRST {
+            safe[lane] + (sent + received) / speed::<HELD>(bandwidth, power * safe_snr)
         } else {
             delay
         };

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand_distr::{Distribution, LogNormal, StandardNormal};
 
 use crate::cost::{
-    self, Accounting, Cost, CostModel, Grant, Hardware, Link, Payload, Profile, Sync,
+    self, Accounting, Cost, CostModel, Downlink, Grant, Hardware, Payload, Profile, Sync,
 };
 use crate::rng::{Rng, Seed};
 use crate::round::{
@@ -79,6 +79,7 @@ pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
                 exchange: Exchange::Single,
             },
             rate_model: RateModel::Held,
+            downlink: Downlink::Shared,
         },
         hardware: (0..n).map(&mut hardware).collect(),
         closes: deadline,
@@ -206,9 +207,8 @@ impl Fake {
                 return None;
             };
             let view = &seen.terminals[n];
-            let model = RateModel::Held;
-            let link =
-                Link { gain: view.report.gain, fading_power: view.report.fading_power, model };
+            let mut link = self.nominal.cost.link(view.report.gain, view.report.fading_power);
+            link.model = RateModel::Held;
             let grant = Grant { bandwidth, power };
             Some((cost::cost(&job, &self.truth[n], &link, grant), power))
         };

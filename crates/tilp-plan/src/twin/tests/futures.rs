@@ -4,6 +4,7 @@ use rand::RngExt;
 
 use super::fake::{DEFAULT, Fake};
 use super::run;
+use crate::cost::Downlink;
 use crate::lanes::LANES;
 use crate::round::TerminalDecision;
 use crate::twin::{
@@ -121,6 +122,14 @@ fn sixteen_futures_at_once_are_the_sixteen_one_by_one() {
             let mut averaged = fake();
             averaged.nominal.cost.rate_model = RateModel::Averaged;
             compare(averaged, TwinOptions::default(), drops_late);
+            // The base station sends down with a power of its own.
+            let mut own = fake();
+            own.nominal.cost.downlink = Downlink::Own(Watts(1.5));
+            compare(own, TwinOptions::default(), drops_late);
+            let mut both = fake();
+            both.nominal.cost.downlink = Downlink::Own(Watts(0.05));
+            both.nominal.cost.rate_model = RateModel::Averaged;
+            compare(both, TwinOptions::default(), drops_late);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::finished::kept;
-use super::{Episodes, Finished, Job, Plan, Subject};
+use super::{Episodes, Finished, Job, Plan, StudyKind, Subject};
 use crate::experiment::RunError;
 use crate::record::{RecordError, RunFolder, unique_name, write_beside};
 use crate::scenario::{Registry, Scenario, ScenarioError, Seeds};
@@ -108,6 +108,20 @@ impl StudyFolder {
             return Err(StudyError::Other { path: path.to_owned() });
         }
         Self::open_with(path, registry)
+    }
+
+    /// Runs in a folder that belong to no plan: nothing but their folders is kept there.
+    pub fn of_jobs(path: &Path, scenario: &Scenario, jobs: Vec<Job>) -> Self {
+        let plan = Plan {
+            question: StudyKind::Compare,
+            scenario: scenario.name().to_owned(),
+            points: Vec::new(),
+            reference: Subject { point: String::new(), method: String::new() },
+            seeds: Vec::new(),
+            replicates: 1,
+        };
+        let kept = vec![None; jobs.len()];
+        Self { path: path.to_owned(), plan, scenario: scenario.clone(), jobs, kept }
     }
 
     /// The study in a folder.

@@ -1,13 +1,17 @@
-//! The health of a scenario: whether its numbers make a problem worth solving.
+//! The criteria that take no run: robots, policies and radio.
 
 use rand::RngExt;
 use rayon::prelude::*;
 
-use super::regime::{Regime, regime};
+use serde_json::json;
+
+use super::Examination;
+use super::criteria::{Criterion, Finding, table};
 use crate::cost::CostModel;
+use crate::experiment::{Regime, regime};
 use crate::rng::Seed;
 use crate::round::SuccessCount;
-use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble};
+use crate::scenario::{Cache, Method, Parts, Scenario, ScenarioError, assemble, method};
 use crate::split::central::{Rule, Trainer};
 use crate::split::data::Dataset;
 use crate::split::model::Weights;
@@ -187,5 +191,116 @@ impl Health {
     /// The expert over all tasks.
     pub fn expert_total(&self) -> SuccessCount {
         self.expert.iter().fold(SuccessCount::default(), |sum, (_, count)| sum.plus(*count))
+    }
+}
+
+fn percent(count: SuccessCount) -> f64 {
+    100.0 * count.rate().unwrap_or(f64::NAN)
+}
+
+/// Expert, centralised training, random robot and base policy, on the first seed.
+pub(super) fn finding(
+    examined: &Examination,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Finding, ScenarioError> {
+    let seed = examined.seeds.first().copied().unwrap_or(1000);
+    let steps = if examined.quick { examined.steps.min(400) } else { examined.steps };
+    let found = health(&examined.scenario, method("random")?, seed, steps, cache, progress)?;
+    let expert = found.expert.iter().map(|(_, count)| percent(*count)).fold(100.0, f64::min);
+    let (random, base) = (percent(found.random_robot), percent(found.base));
+    let trained = found.centralised.map(percent);
+    let says = trained.map_or("not trained centrally".to_owned(), |trained| {
+        format!("centralised training {trained:.1} %")
+    });
+    let measured = format!(
+        "expert at least {expert:.1} % on every task; {says}; robot acting at random {random:.1} %; \
+         base policy {base:.1} %"
+    );
+    let others = expert >= 95.0 && random <= 2.0 && (20.0..=50.0).contains(&base);
+    let holds = trained.map(|trained| others && trained >= 95.0);
+    Ok(Finding::new(Criterion::Health, measured, holds, found.to_json()))
+}
+
+/// Columns of the table of the radio regime.
+const REGIME: [&str; 6] = [
+    "seed",
+    "late_in_a_median_round_%",
+    "reachable_%",
+    "late_always_the_same_%",
+    "rounds_too_crowded_%",
+    "short_of_memory_%",
+];
+
+/// The radio regime, mean over seeds.
+pub(super) fn radio(
+    examined: &Examination,
+    cache: Option<&Cache>,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Finding, ScenarioError> {
+    let seeds: Vec<u64> = examined.seeds.iter().copied().take(5).collect();
+    let mut rows: Vec<serde_json::Value> = Vec::new();
+    for &seed in &seeds {
+        let parts = assemble(&examined.scenario, method("random")?, seed, cache, progress)?;
+        let found = regime(parts.cell.radio(), 300);
+        rows.push(json!({
+            "seed": seed,
+            "late_in_a_median_round_%": 100.0 * found.late_median,
+            "reachable_%": 100.0 * found.reachable,
+            "late_always_the_same_%": 100.0 * found.late_same,
+            "rounds_too_crowded_%": 100.0 * found.crowded,
+            "short_of_memory_%": 100.0 * found.short_of_memory,
+        }));
+    }
+    let mean = |name: &str| {
+        let sum: f64 = rows.iter().filter_map(|row| row[name].as_f64()).sum();
+        sum / seeds.len().max(1) as f64
+    };
+    let (late, reachable) = (mean("late_in_a_median_round_%"), mean("reachable_%"));
+    let measured = format!("{late:.0} % late in a median round, {reachable:.0} % can make it");
+    let holds = Some((20.0..=100.0 / 3.0).contains(&late) && reachable >= 95.0);
+    Ok(Finding::new(Criterion::Radio, measured, holds, table(&REGIME, rows)))
+}
+
+impl Health {
+    /// The numbers as JSON, under the names of the command line's table.
+    pub fn to_json(&self) -> serde_json::Value {
+        let rate = |count: SuccessCount| count.rate();
+        let experts: serde_json::Map<String, serde_json::Value> = (self.expert.iter())
+            .map(|(task, count)| ((*task).to_owned(), json!(rate(*count))))
+            .collect();
+        let cuts: Vec<serde_json::Value> = self.cuts.iter().map(CutSizes::to_json).collect();
+        json!({
+            "expert": experts,
+            "expert_all": rate(self.expert_total()),
+            "random_robot": rate(self.random_robot),
+            "base": rate(self.base),
+            "centralised": self.centralised.map(rate),
+            "n_samples": self.n_samples,
+            "late_median": self.regime.late_median,
+            "late_same": self.regime.late_same,
+            "reachable": self.regime.reachable,
+            "crowded": self.regime.crowded,
+            "short_of_memory": self.regime.short_of_memory,
+            "columns": SIZES,
+            "table": cuts,
+        })
+    }
+}
+
+/// Columns of the table of cuts.
+const SIZES: [&str; 6] =
+    ["cut", "activation_up_KB", "compressed_most_KB", "work_MFLOP", "copy_KB", "memory_MB"];
+
+impl CutSizes {
+    fn to_json(&self) -> serde_json::Value {
+        json!({
+            "cut": self.cut,
+            "activation_up_KB": self.up.0 as f64 / 1e3,
+            "compressed_most_KB": self.up_least.0 as f64 / 1e3,
+            "work_MFLOP": self.work.0 / 1e6,
+            "copy_KB": self.copy.0 as f64 / 1e3,
+            "memory_MB": self.memory.0 as f64 / 1e6,
+        })
     }
 }

@@ -1,0 +1,100 @@
+//! `tilp scenario health`.
+
+use std::path::Path;
+
+use tilp::experiment::health::{Criterion, Examination, Findings, as_markdown};
+use tilp::experiment::study::{Executor, Shard, StudyFolder, Tally};
+use tilp::run::Observer;
+use tilp::scenario::Scenario;
+
+use super::run::about;
+use super::study::{n_threads, seeds_of};
+use crate::arguments::{Format, Health};
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+use crate::signals::Signals;
+use crate::study_progress::StudyProgress;
+
+/// Measures the criteria of a scenario.
+pub fn health(arguments: &Health) -> Result<(), Failure> {
+    let examined = examination(arguments)?;
+    let out = arguments.out.clone().unwrap_or_else(|| examined.usual_folder());
+    let signals = Signals::listen().map_err(Failure::failed)?;
+    let n_threads = n_threads();
+    let workers = arguments.jobs.unwrap_or(n_threads).max(1);
+    let study = examined.study(&out).map_err(Failure::input)?;
+    let several = execute(arguments, &study, workers, (n_threads / workers).max(1), &signals)?;
+    // Wall times count here: one at a time, on all threads.
+    let timed = examined.timed(&out).map_err(Failure::input)?;
+    let alone = execute(arguments, &timed, 1, n_threads, &signals)?;
+    let findings = measure(arguments, &examined, &out)?;
+    output::print(&match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&findings).expect("plain data"),
+        Format::Text => format!("{}\nresults in {}", as_markdown(&findings), out.display()),
+    })?;
+    match several.failed + alone.failed {
+        0 => Ok(()),
+        failed => Err(Failure::failed(format!("{failed} runs failed, see {}", out.display()))),
+    }
+}
+
+fn examination(arguments: &Health) -> Result<Examination, Failure> {
+    let scenario = Scenario::load(&arguments.name, &arguments.overrides).map_err(Failure::input)?;
+    let named = arguments.criteria.iter().map(|name| Criterion::named(name));
+    let mut criteria = named.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+    if criteria.is_empty() {
+        criteria = Criterion::ALL.iter().map(|(_, criterion)| *criterion).collect();
+    }
+    Ok(Examination {
+        scenario,
+        criteria,
+        seeds: seeds_of(&arguments.seeds)?,
+        steps: arguments.steps,
+        quick: arguments.quick,
+    })
+}
+
+/// Does the runs that are not done yet.
+fn execute(
+    arguments: &Health,
+    study: &StudyFolder,
+    workers: usize,
+    threads: usize,
+    signals: &Signals,
+) -> Result<Tally, Failure> {
+    if study.jobs.is_empty() {
+        return Ok(Tally::default());
+    }
+    let cache = super::cache();
+    let executor = Executor {
+        workers,
+        threads,
+        cache: cache.as_ref(),
+        about: about(),
+        checkpoint_every: arguments.checkpoint_every,
+    };
+    let progress = StudyProgress::new(arguments.quiet, study, Shard::WHOLE, signals.clone());
+    std::panic::set_hook(Box::new(|_| {}));
+    let observers = |job| Box::new(progress.job(job)) as Box<dyn Observer + '_>;
+    let tally = executor.execute(study, Shard::WHOLE, progress.time(), &observers);
+    let _ = std::panic::take_hook();
+    progress.clear();
+    let tally = tally.map_err(Failure::study)?;
+    if let Some(signal) = signals.asked() {
+        let Tally { done, left, .. } = tally;
+        let message =
+            format!("stopped with {done} runs done, {left} left; the same command goes on");
+        return Err(Failure::signal(signal, message));
+    }
+    Ok(tally)
+}
+
+fn measure(arguments: &Health, examined: &Examination, out: &Path) -> Result<Findings, Failure> {
+    let progress = Progress::new(arguments.quiet, None);
+    let cache = super::cache();
+    let watch = |done, total| progress.demonstrations(done, total);
+    let findings = examined.measure(out, cache.as_ref(), &watch);
+    progress.clear();
+    findings.map_err(Failure::study)
+}

@@ -1,0 +1,587 @@
+//! The least energy with which terminals finish at a given time: band, power and cut.
+//!
+//! Given the finishing time, the rate of a terminal is fixed: all its bits over the time that its
+//! computation leaves. So is its sending time, and its power falls with its bandwidth,
+//! p(b) = s b (2^(r/b) - 1) with s the noise density over the channel gain. Energy is convex in the
+//! bandwidth, so one price on the band and one bandwidth per terminal at that price solve it: with
+//! x = r ln 2 / b the condition is (x - 1) e^x = price / (s t) - 1, which is Lambert's W. Cuts are
+//! discrete: at a price every terminal takes its cheapest one, and what the price leaves undecided is
+//! settled by changing one cut at a time.
+//!
+//! Fading is held during the round, and both directions have the same rate.
+
+use std::f64::consts::{E, LN_2};
+
+use super::bandwidth::{Channel, crossing};
+use crate::units::{BitsPerSecond, Hertz, Joules, Seconds, Watts};
+use crate::wireless::RateModel;
+
+/// One way in which a terminal can do its part: a cut with what it costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CutChoice {
+    /// The cut.
+    pub cut: usize,
+    /// Everything that crosses the air, both ways.
+    pub bits: f64,
+    /// The part of it that the terminal sends.
+    pub sent_bits: f64,
+    /// Time of computation.
+    pub computation: Seconds,
+    /// Energy of computation.
+    pub compute: Joules,
+}
+
+/// A terminal that takes part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Participant {
+    /// Noise power spectral density over the channel gain, fading included, in W/Hz.
+    pub noise_over_gain: f64,
+    /// The cuts that fit its memory, in ascending order.
+    pub choices: Vec<CutChoice>,
+}
+
+/// Who takes part, until when, and with what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeastEnergy {
+    /// The terminals.
+    pub participants: Vec<Participant>,
+    /// The band that they share.
+    pub band: Hertz,
+    /// Largest transmit power.
+    pub power: Watts,
+    /// All have finished by then.
+    pub finish: Seconds,
+}
+
+/// What a terminal gets, and what it spends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allocation {
+    /// The cut.
+    pub cut: usize,
+    /// Bandwidth.
+    pub bandwidth: Hertz,
+    /// Transmit power.
+    pub power: Watts,
+    /// Energy, computation included.
+    pub joules: Joules,
+}
+
+/// Whether the transmit power is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Power {
+    /// The least with which the terminal finishes in time.
+    Least,
+    /// The largest; the terminal finishes early if it can.
+    Full,
+}
+
+/// Energy of a terminal at one cut as a function of its bandwidth.
+#[derive(Clone, Copy, Debug)]
+struct Curve {
+    choice: CutChoice,
+    mode: Power,
+    /// Noise over gain, s.
+    noise: f64,
+    /// Rate with which it finishes in time, r.
+    rate: f64,
+    /// Largest power.
+    power: f64,
+    /// Least bandwidth, at which the largest power just suffices.
+    least: f64,
+}
+
+impl Curve {
+    /// None if it cannot finish in time whatever its bandwidth up to `band`.
+    fn new(problem: &LeastEnergy, noise: f64, choice: CutChoice, mode: Power) -> Option<Self> {
+        let time = problem.finish.0 - choice.computation.0;
+        if time <= 0.0 || choice.bits <= 0.0 {
+            return None;
+        }
+        let (rate, power) = (choice.bits / time, problem.power.0);
+        let channel = Channel { strength_hz: power / noise, model: RateModel::Held };
+        let least = channel.least_bandwidth(BitsPerSecond(rate), problem.band)?.0;
+        Some(Self { choice, mode, noise, rate, power, least })
+    }
+
+    fn power_at(&self, bandwidth: f64) -> f64 {
+        match self.mode {
+            Power::Full => self.power,
+            Power::Least => {
+                let power = self.noise * bandwidth * (self.rate * LN_2 / bandwidth).exp_m1();
+                power.min(self.power)
+            }
+        }
+    }
+
+    /// Rate at full power, and its slope.
+    fn full_rate(&self, bandwidth: f64) -> (f64, f64) {
+        let ratio = self.power / (self.noise * bandwidth);
+        let rate = bandwidth * ratio.ln_1p() / LN_2;
+        (rate, (ratio.ln_1p() - ratio / (1.0 + ratio)) / LN_2)
+    }
+
+    fn joules(&self, bandwidth: f64) -> f64 {
+        let rate = match self.mode {
+            Power::Least => self.rate,
+            Power::Full => self.full_rate(bandwidth).0,
+        };
+        let sending = self.choice.sent_bits / rate;
+        self.choice.compute.0 + self.power_at(bandwidth) * sending
+    }
+
+    /// Bandwidth at which energy falls by `price` joules a hertz, between the least and `most`.
+    fn at_price(&self, price: f64, most: f64) -> f64 {
+        if self.choice.sent_bits <= 0.0 || self.least >= most {
+            return self.least.min(most);
+        }
+        let wanted = match self.mode {
+            Power::Least => {
+                let sending = self.choice.sent_bits / self.rate;
+                self.rate * LN_2 / exponent(price / (self.noise * sending))
+            }
+            Power::Full => {
+                let saving = |log: f64| {
+                    let (rate, slope) = self.full_rate(log.exp());
+                    self.power * self.choice.sent_bits * slope / rate.powi(2)
+                };
+                let [low, high] = [self.least, most].map(f64::ln);
+                match price {
+                    _ if saving(low) <= price => self.least,
+                    _ if saving(high) >= price => most,
+                    _ => crossing(low, high, 1e-12, |log| saving(log) - price).exp(),
+                }
+            }
+        };
+        wanted.clamp(self.least, most)
+    }
+
+    fn allocation(&self, bandwidth: f64) -> Allocation {
+        Allocation {
+            cut: self.choice.cut,
+            bandwidth: Hertz(bandwidth),
+            power: Watts(self.power_at(bandwidth)),
+            joules: Joules(self.joules(bandwidth)),
+        }
+    }
+}
+
+/// Prices are searched over this range of logarithms around the band's own scale.
+const LOG_PRICES: [f64; 2] = [-80.0, 40.0];
+
+impl LeastEnergy {
+    /// The least energy: bandwidths, powers and cuts are free. None if not all can finish in time.
+    pub fn solve(&self) -> Option<Vec<Allocation>> {
+        self.solve_over(&self.curves(Power::Least, |_, _| true)?)
+    }
+
+    /// The same at full power: bandwidths and cuts are free.
+    pub fn at_full_power(&self) -> Option<Vec<Allocation>> {
+        self.solve_over(&self.curves(Power::Full, |_, _| true)?)
+    }
+
+    /// The same with an even band: powers and cuts are free.
+    pub fn with_even_band(&self) -> Option<Vec<Allocation>> {
+        let share = self.band.0 / self.participants.len() as f64;
+        let best = |curves: &Vec<Curve>| {
+            let able = curves.iter().filter(|curve| curve.least <= share);
+            let found = able.min_by(|a, b| a.joules(share).total_cmp(&b.joules(share)))?;
+            Some(found.allocation(share))
+        };
+        self.curves(Power::Least, |_, _| true)?.iter().map(best).collect()
+    }
+
+    /// The same with one cut for all: bandwidths and powers are free. A terminal that cannot hold the
+    /// cut takes the deepest below it, else its first. The best of all cuts is returned.
+    pub fn with_single_cut(&self) -> Option<Vec<Allocation>> {
+        let mut cuts: Vec<usize> = (self.participants.iter())
+            .flat_map(|one| one.choices.iter().map(|choice| choice.cut))
+            .collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let at = |cut: usize| {
+            let wanted = |one: &Participant, choice: &CutChoice| {
+                let below = one.choices.iter().rev().find(|other| other.cut <= cut);
+                let chosen = below.or(one.choices.first());
+                chosen.is_some_and(|chosen| chosen.cut == choice.cut)
+            };
+            self.solve_over(&self.curves(Power::Least, wanted)?)
+        };
+        let found = cuts.into_iter().filter_map(at);
+        found.min_by(|a, b| total_joules(a).0.total_cmp(&total_joules(b).0))
+    }
+
+    /// The earliest time at which all can finish, up to `latest`: at full power, with the cuts that
+    /// need the least band.
+    pub fn earliest(&self, latest: Seconds) -> Option<Seconds> {
+        let possible = |finish: f64| {
+            let tried = Self { finish: Seconds(finish), ..self.clone() };
+            let curves = tried.curves(Power::Least, |_, _| true);
+            curves.is_some_and(|curves| curves.iter().map(narrowest).sum::<f64>() <= self.band.0)
+        };
+        if !possible(latest.0) {
+            return None;
+        }
+        let (mut low, mut high) = (0.0, latest.0);
+        while high - low > 1e-9 * high {
+            let middle = 0.5 * (low + high);
+            if possible(middle) { high = middle } else { low = middle }
+        }
+        Some(Seconds(high))
+    }
+
+    /// The energies of every terminal at its cuts, as far as they are wanted and it can finish in
+    /// time. None if somebody has none.
+    fn curves(
+        &self,
+        mode: Power,
+        wanted: impl Fn(&Participant, &CutChoice) -> bool,
+    ) -> Option<Vec<Vec<Curve>>> {
+        let of = |one: &Participant| {
+            let choices = one.choices.iter().filter(|choice| wanted(one, choice));
+            let curve = |choice: &CutChoice| Curve::new(self, one.noise_over_gain, *choice, mode);
+            let curves: Vec<Curve> = choices.filter_map(curve).collect();
+            (!curves.is_empty()).then_some(curves)
+        };
+        self.participants.iter().map(of).collect()
+    }
+
+    fn solve_over(&self, curves: &[Vec<Curve>]) -> Option<Vec<Allocation>> {
+        if curves.iter().map(narrowest).sum::<f64>() > self.band.0 {
+            return None;
+        }
+        let mut chosen = self.cheapest(curves);
+        let mut best = self.share(&pick(curves, &chosen))?;
+        // Changing one cut at a time, until no change saves energy.
+        let mut improved = true;
+        while improved {
+            improved = false;
+            for n in 0..curves.len() {
+                for other in 0..curves[n].len() {
+                    let mut tried = chosen.clone();
+                    tried[n] = other;
+                    let Some(found) = self.share(&pick(curves, &tried)) else { continue };
+                    if total_joules(&found).0 < total_joules(&best).0 * (1.0 - 1e-12) {
+                        (chosen, best, improved) = (tried, found, true);
+                    }
+                }
+            }
+        }
+        Some(best)
+    }
+
+    /// The cut of each terminal that is cheapest at the least price at which all fit into the band.
+    fn cheapest(&self, curves: &[Vec<Curve>]) -> Vec<usize> {
+        let at = |price: f64| -> Vec<(usize, f64)> {
+            let best = |curves: &Vec<Curve>| {
+                let cost = |curve: &Curve| {
+                    let bandwidth = curve.at_price(price, self.band.0);
+                    (curve.joules(bandwidth) + price * bandwidth, bandwidth)
+                };
+                let costs = curves.iter().map(cost).enumerate();
+                let least = costs.min_by(|a, b| a.1.0.total_cmp(&b.1.0));
+                least.map_or((0, 0.0), |(index, (_, bandwidth))| (index, bandwidth))
+            };
+            curves.iter().map(best).collect()
+        };
+        let used = |log: f64| at(log.exp()).iter().map(|(_, bandwidth)| bandwidth).sum::<f64>();
+        let [mut low, mut high] = LOG_PRICES;
+        for _ in 0..80 {
+            let middle = 0.5 * (low + high);
+            if used(middle) > self.band.0 { low = middle } else { high = middle }
+        }
+        let chosen: Vec<usize> = at(high.exp()).into_iter().map(|(index, _)| index).collect();
+        let least: f64 = pick(curves, &chosen).iter().map(|curve| curve.least).sum();
+        if least <= self.band.0 {
+            return chosen;
+        }
+        // The cuts that need the least band fit in any case.
+        let first = |curves: &Vec<Curve>| {
+            let places = 0..curves.len();
+            places.min_by(|&a, &b| curves[a].least.total_cmp(&curves[b].least)).unwrap_or(0)
+        };
+        curves.iter().map(first).collect()
+    }
+
+    /// Bandwidths with the least energy where every terminal's cut is given.
+    fn share(&self, curves: &[Curve]) -> Option<Vec<Allocation>> {
+        let band = self.band.0;
+        if curves.iter().map(|curve| curve.least).sum::<f64>() > band {
+            return None;
+        }
+        let at = |log: f64| -> Vec<f64> {
+            curves.iter().map(|curve| curve.at_price(log.exp(), band)).collect()
+        };
+        let used = |log: f64| at(log).iter().sum::<f64>();
+        let [mut low, mut high] = LOG_PRICES;
+        for _ in 0..100 {
+            let middle = 0.5 * (low + high);
+            if used(middle) > band { low = middle } else { high = middle }
+        }
+        let mut split = at(high);
+        // What the search leaves over goes to whoever has more than the least.
+        let left = band - split.iter().sum::<f64>();
+        let free: f64 = split.iter().zip(curves).map(|(b, curve)| b - curve.least).sum();
+        if free > 0.0 && left > 0.0 {
+            for (bandwidth, curve) in split.iter_mut().zip(curves) {
+                *bandwidth += left * (*bandwidth - curve.least) / free;
+            }
+        }
+        let allocated = curves.iter().zip(split);
+        Some(allocated.map(|(curve, bandwidth)| curve.allocation(bandwidth)).collect())
+    }
+}
+
+/// The least bandwidth of any cut.
+fn narrowest(curves: &Vec<Curve>) -> f64 {
+    curves.iter().map(|one| one.least).fold(f64::INFINITY, f64::min)
+}
+
+/// The curves of the chosen cuts.
+fn pick(curves: &[Vec<Curve>], chosen: &[usize]) -> Vec<Curve> {
+    curves.iter().zip(chosen).map(|(curves, &index)| curves[index]).collect()
+}
+
+/// Energy of all terminals.
+pub fn total_joules(allocations: &[Allocation]) -> Joules {
+    allocations.iter().map(|one| one.joules).sum()
+}
+
+/// The x of (x - 1) e^x + 1 = `price`: 1 + W((price - 1) / e), by its series near zero.
+fn exponent(price: f64) -> f64 {
+    if price < 1e-6 {
+        let root = (2.0 * price.max(0.0)).sqrt();
+        return root - root * root / 3.0;
+    }
+    1.0 + lambert_0((price - 1.0) / E)
+}
+
+/// Lambert's W on its upper branch, for x of at least -1/e.
+fn lambert_0(x: f64) -> f64 {
+    // Near the branch point its series; else the logarithm, which is above the root, as Halley likes.
+    let start = match x {
+        _ if x < -0.3 => {
+            let root = (2.0 * (E * x + 1.0).max(0.0)).sqrt();
+            -1.0 + root - root * root / 3.0 + 11.0 / 72.0 * root.powi(3)
+        }
+        _ if x < 2.0 => x.ln_1p() * (1.0 - 0.3 * x.ln_1p() / (1.0 + x.ln_1p().abs())),
+        _ => x.ln() - x.ln().ln().max(0.0) * 0.8,
+    };
+    halley(start, x)
+}
+
+/// The w near `start` with w e^w = x.
+fn halley(start: f64, x: f64) -> f64 {
+    let mut w = start;
+    for _ in 0..40 {
+        let error = w * w.exp() - x;
+        let slope = w.exp() * (w + 1.0) - (w + 2.0) * error / (2.0 * w + 2.0);
+        if slope == 0.0 || !slope.is_finite() {
+            break;
+        }
+        let step = error / slope;
+        w -= step;
+        if step.abs() <= 1e-15 * w.abs().max(1e-300) {
+            break;
+        }
+    }
+    w
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+    use rand::RngExt;
+
+    #[test]
+    fn lamberts_w_undoes_w_times_e_to_the_w() {
+        for w in [-0.999f64, -0.9, -0.5, -1e-3, 1e-6, 0.3, 1.0, 5.0, 40.0, 300.0] {
+            let found = lambert_0(w * w.exp());
+            assert!((found - w).abs() < 1e-7 * w.abs().max(1.0), "{w} {found}");
+        }
+        for price in [1e-12, 1e-7, 1e-5, 0.1, 1.0, 10.0, 1e6] {
+            let x = exponent(price);
+            let back =
+                if x < 1e-3 { x * x / 2.0 + x.powi(3) / 3.0 } else { (x - 1.0) * x.exp() + 1.0 };
+            assert!((back / price - 1.0).abs() < 1e-3, "{price} {x}");
+        }
+    }
+
+    /// Three terminals with three cuts each, near and far, fast and slow.
+    fn problem(seed: u64) -> LeastEnergy {
+        let mut rng = Seed::new(seed).rng();
+        let participants = (0..3).map(|_| {
+            let noise_over_gain = 4e-20 / 10f64.powf(rng.random_range(-13.0..-9.5));
+            let speed = rng.random_range(0.2..1.0);
+            let choices = [2usize, 3, 5].iter().map(|&cut| {
+                let up = 2e6 / cut as f64 * rng.random_range(0.5..1.5);
+                let copies = 1e5 * cut as f64;
+                CutChoice {
+                    cut,
+                    bits: 2.0 * up + copies,
+                    sent_bits: up,
+                    computation: Seconds(0.05 * cut as f64 / speed),
+                    compute: Joules(0.02 * cut as f64 * rng.random_range(0.5..1.5)),
+                }
+            });
+            Participant { noise_over_gain, choices: choices.collect() }
+        });
+        LeastEnergy {
+            participants: participants.collect(),
+            band: Hertz(5e6),
+            power: Watts(0.2),
+            finish: Seconds(rng.random_range(1.0..4.0)),
+        }
+    }
+
+    /// Energy at this split with these cuts; infinite if somebody is late or needs more power.
+    fn joules(problem: &LeastEnergy, cuts: &[usize], split: &[f64]) -> f64 {
+        let one = |n: usize| {
+            let Participant { noise_over_gain, choices } = &problem.participants[n];
+            let choice = choices[cuts[n]];
+            let time = problem.finish.0 - choice.computation.0;
+            if time <= 0.0 {
+                return f64::INFINITY;
+            }
+            let rate = choice.bits / time;
+            let power = noise_over_gain * split[n] * ((rate / split[n]).exp2() - 1.0);
+            let joules = choice.compute.0 + power * choice.sent_bits / rate;
+            if power <= problem.power.0 * (1.0 + 1e-9) { joules } else { f64::INFINITY }
+        };
+        (0..cuts.len()).map(one).sum()
+    }
+
+    /// The least energy over all cuts and a fine grid of splits, refined around the best.
+    fn brute_force(problem: &LeastEnergy) -> f64 {
+        let mut best = f64::INFINITY;
+        for code in 0..27 {
+            let cuts = [code % 3, code / 3 % 3, code / 9];
+            let (mut centre, mut width) = ([1.0 / 3.0; 2], 1.0 / 3.0);
+            for _ in 0..12 {
+                let (mut least, mut place) = (f64::INFINITY, centre);
+                for i in -20i32..=20 {
+                    for j in -20i32..=20 {
+                        let a = centre[0] + width * f64::from(i) / 20.0;
+                        let b = centre[1] + width * f64::from(j) / 20.0;
+                        if a <= 0.0 || b <= 0.0 || a + b >= 1.0 {
+                            continue;
+                        }
+                        let split = [a, b, 1.0 - a - b].map(|share| share * problem.band.0);
+                        let found = joules(problem, &cuts, &split);
+                        if found < least {
+                            (least, place) = (found, [a, b]);
+                        }
+                    }
+                }
+                (centre, width) = (place, width * 0.4);
+                best = best.min(least);
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn band_power_and_cut_are_those_of_a_brute_force_search() {
+        let mut solved = 0;
+        for seed in 0..30 {
+            let problem = problem(seed);
+            let Some(found) = problem.solve() else {
+                assert!(brute_force(&problem).is_infinite(), "seed {seed}");
+                continue;
+            };
+            let split: Vec<f64> = found.iter().map(|one| one.bandwidth.0).collect();
+            assert!(split.iter().sum::<f64>() <= problem.band.0 * (1.0 + 1e-9));
+            assert!(found.iter().all(|one| one.power.0 <= 0.2));
+            let cuts: Vec<usize> = found
+                .iter()
+                .map(|one| [2, 3, 5].iter().position(|&cut| cut == one.cut).unwrap())
+                .collect();
+            let checked = joules(&problem, &cuts, &split);
+            assert!((total_joules(&found).0 / checked - 1.0).abs() < 1e-6, "seed {seed}");
+            let brute = brute_force(&problem);
+            assert!(
+                total_joules(&found).0 <= brute * (1.0 + 1e-6),
+                "seed {seed}: {} {brute}",
+                total_joules(&found).0
+            );
+            assert!(
+                total_joules(&found).0 >= brute * (1.0 - 1e-4),
+                "seed {seed}: {} {brute}",
+                total_joules(&found).0
+            );
+            solved += 1;
+        }
+        assert!(solved >= 20, "{solved}");
+    }
+
+    #[test]
+    fn an_even_band_full_power_or_a_single_cut_never_cost_less() {
+        for seed in 0..30 {
+            let problem = problem(seed);
+            let Some(least) = problem.solve() else { continue };
+            let least = total_joules(&least).0 * (1.0 - 1e-9);
+            for (name, found) in [
+                ("even band", problem.with_even_band()),
+                ("full power", problem.at_full_power()),
+                ("single cut", problem.with_single_cut()),
+            ] {
+                let Some(found) = found else { continue };
+                assert!(total_joules(&found).0 >= least, "seed {seed}, {name}");
+                let band: f64 = found.iter().map(|one| one.bandwidth.0).sum();
+                assert!(band <= problem.band.0 * (1.0 + 1e-9), "seed {seed}, {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn at_full_power_everybody_finishes_in_time_and_no_split_saves_energy() {
+        for seed in 0..30 {
+            let problem = problem(seed);
+            let Some(found) = problem.at_full_power() else { continue };
+            let energy = |split: &[f64]| -> f64 {
+                let one = |n: usize| {
+                    let participant = &problem.participants[n];
+                    let choice = participant.choices.iter().find(|one| one.cut == found[n].cut);
+                    let choice = choice.unwrap();
+                    let ratio = 0.2 / (participant.noise_over_gain * split[n]);
+                    let rate = split[n] * ratio.ln_1p() / LN_2;
+                    let time = choice.computation.0 + choice.bits / rate;
+                    let joules = choice.compute.0 + 0.2 * choice.sent_bits / rate;
+                    if time <= problem.finish.0 * (1.0 + 1e-9) { joules } else { f64::INFINITY }
+                };
+                (0..split.len()).map(one).sum()
+            };
+            let split: Vec<f64> = found.iter().map(|one| one.bandwidth.0).collect();
+            let own = energy(&split);
+            assert!((own / total_joules(&found).0 - 1.0).abs() < 1e-9, "seed {seed}");
+            for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
+                let mut moved = split.clone();
+                let part = 1e-3 * moved[from];
+                moved[from] -= part;
+                moved[to] += part;
+                assert!(energy(&moved) >= own * (1.0 - 1e-9), "seed {seed}: {from} to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_earliest_time_is_just_possible() {
+        for seed in 0..30 {
+            let problem = problem(seed);
+            let Some(earliest) = problem.earliest(Seconds(10.0)) else { continue };
+            let at = |factor: f64| LeastEnergy { finish: earliest * factor, ..problem.clone() };
+            assert!(at(1.0 + 1e-6).solve().is_some() && at(1.0 - 1e-6).solve().is_none());
+        }
+    }
+
+    #[test]
+    fn who_cannot_finish_in_time_makes_it_impossible() {
+        let mut late = problem(1);
+        late.finish = Seconds(0.05);
+        assert_eq!(late.solve(), None);
+        let mut weak = problem(1);
+        weak.participants[1].noise_over_gain = 1.0;
+        assert_eq!(weak.solve(), None);
+        assert_eq!(weak.with_even_band(), None);
+    }
+}
