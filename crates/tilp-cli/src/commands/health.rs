@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use tilp::experiment::Watcher as _;
 use tilp::experiment::health::{Criterion, Examination, Findings, as_markdown};
 use tilp::experiment::study::{Executor, Shard, StudyFolder, Tally};
+use tilp::run::Observer;
 use tilp::scenario::Scenario;
 
 use super::run::about;
@@ -76,7 +76,8 @@ fn execute(
     };
     let progress = StudyProgress::new(arguments.quiet, study, Shard::WHOLE, signals.clone());
     std::panic::set_hook(Box::new(|_| {}));
-    let tally = executor.execute(study, Shard::WHOLE, &progress);
+    let observers = |job| Box::new(progress.job(job)) as Box<dyn Observer + '_>;
+    let tally = executor.execute(study, Shard::WHOLE, progress.time(), &observers);
     let _ = std::panic::take_hook();
     progress.clear();
     let tally = tally.map_err(Failure::study)?;

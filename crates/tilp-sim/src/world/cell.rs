@@ -328,6 +328,8 @@ impl<L: Learner> Persist for SimulatedCell<L> {
         snapshot.put_u64("cell/round", vec![self.round]);
         if !self.parts.budget.is_none() {
             self.used.save("cell/used", snapshot);
+            let present = self.present().iter().map(|id| id.0.into()).collect();
+            snapshot.put_u64("cell/present", present);
         }
     }
 
@@ -336,13 +338,17 @@ impl<L: Learner> Persist for SimulatedCell<L> {
         if round == 0 {
             return Err(SnapshotError::value("cell/round", round, "at least 1"));
         }
-        if !self.parts.budget.is_none() {
-            self.used = BudgetUse::restored("cell/used", snapshot)?;
-        }
         // Terminals come and go at the start of a round: the snapshot was taken before that.
         self.round = (round - 1).max(1);
+        let mut members = self.parts.presence.at(self.round);
+        if !self.parts.budget.is_none() {
+            self.used = BudgetUse::restored("cell/used", snapshot)?;
+            let n = snapshot.len_of("cell/present");
+            let present = snapshot.u64_up_to("cell/present", n, u32::MAX.into())?;
+            members.retain(|id| present.contains(&id.0.into()));
+        }
         let joined = |error: RoundError| SnapshotError::value("cell/round", round, error);
-        self.gather().map_err(joined)?;
+        self.parts.learner.gather(&members, self.round).map_err(joined)?;
         self.round = round;
         self.parts.learner.restore(snapshot)?;
         self.last = None;
