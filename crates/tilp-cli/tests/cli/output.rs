@@ -81,10 +81,14 @@ fn a_run_folder_holds_the_files_of_the_specification() {
         "model.safetensors",
         "checkpoint/state.safetensors",
         "timing.json",
+        "timing.jsonl",
+        "events.jsonl",
+        "episodes.parquet",
     ] {
         assert!(done.join(name).is_file(), "no {name}");
     }
-    let hidden = |name: &str| name.starts_with('.');
+    // The lock of a run stays in its folder.
+    let hidden = |name: &str| name.starts_with('.') && name != ".lock";
     let names = scratch.listing();
     let mut names = names.iter().map(|path| path.file_name().unwrap().to_string_lossy());
     assert!(!names.clone().any(|name| hidden(&name)), "something half written is left");

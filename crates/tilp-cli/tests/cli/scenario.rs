@@ -6,8 +6,21 @@ use tilp::record::fingerprint;
 use crate::scratch::SHORT;
 use crate::{Scratch, run, succeed, text};
 
-const BUILTIN: [&str; 7] =
-    ["default", "factory-rt", "libero-object", "quick", "scarce", "street-rt", "tiny"];
+const BUILTIN: [&str; 13] = [
+    "default",
+    "factory-rt",
+    "homogeneous",
+    "libero-object",
+    "mild",
+    "profile-openvla",
+    "profile-smolvla",
+    "quick",
+    "scarce",
+    "shift",
+    "street-rt",
+    "strong",
+    "tiny",
+];
 
 #[test]
 fn every_built_in_scenario_is_listed_with_its_hash() {

@@ -72,9 +72,28 @@ fn a_folder_that_is_no_run_is_refused() {
     assert_names(&refused(&scratch, &["twin"]), &["<DIR>"]);
 }
 
+/// A finished run without its events, as version 1 left it: its rows are read instead.
+fn rows_only(name: &str) -> Scratch {
+    let scratch = Scratch::with_run(name);
+    fs::remove_file(scratch.path().join("done/events.jsonl")).unwrap();
+    scratch
+}
+
+#[test]
+fn events_that_are_damaged_are_refused_with_their_line() {
+    let scratch = Scratch::with_run("twin-events");
+    let path = scratch.path().join("done/events.jsonl");
+    let events = fs::read_to_string(&path).unwrap();
+    let second = events.lines().nth(1).unwrap();
+    for damaged in [events.replacen(second, "{}", 1), events.replacen(second, "", 1)] {
+        fs::write(&path, damaged).unwrap();
+        assert_names(&refused(&scratch, &["twin", "done"]), &["events.jsonl"]);
+    }
+}
+
 #[test]
 fn a_run_that_is_not_finished_is_refused() {
-    let scratch = Scratch::with_run("twin-unfinished");
+    let scratch = rows_only("twin-unfinished");
     for name in ["calibration.csv", "terminals.parquet", "rounds.csv"] {
         fs::remove_file(scratch.path().join("done").join(name)).unwrap();
         assert_names(&refused(&scratch, &["twin", "done"]), &["run folder done", name]);
@@ -83,7 +102,7 @@ fn a_run_that_is_not_finished_is_refused() {
 
 #[test]
 fn a_truncated_or_changed_table_of_terminals_is_refused_at_any_length() {
-    let scratch = Scratch::with_run("twin-truncated");
+    let scratch = rows_only("twin-truncated");
     let name = "done/terminals.parquet";
     let bytes = fs::read(scratch.path().join(name)).unwrap();
     for length in [0, 1, 7, 8, 100, bytes.len() / 2, bytes.len() - 9, bytes.len() - 1] {
@@ -95,7 +114,7 @@ fn a_truncated_or_changed_table_of_terminals_is_refused_at_any_length() {
 
 #[test]
 fn tables_that_do_not_fit_each_other_are_refused() {
-    let scratch = Scratch::with_run("twin-tables");
+    let scratch = rows_only("twin-tables");
     let read = |name: &str| fs::read_to_string(scratch.path().join("done").join(name)).unwrap();
     let (rounds, calibration) = (read("rounds.csv"), read("calibration.csv"));
     let refuse = |name: &str, content: &str, words: &[&str]| {
@@ -109,7 +128,11 @@ fn tables_that_do_not_fit_each_other_are_refused() {
     refuse("rounds.csv", &format!("{header}\n"), &["rounds.csv: no rounds"]);
     refuse("rounds.csv", "", &["rounds.csv"]);
     let fewer: Vec<&str> = rounds.lines().take(12).collect();
-    refuse("rounds.csv", &fewer.join("\n"), &["72 rows, expected 66: 11 rounds of 6 terminals"]);
+    refuse(
+        "rounds.csv",
+        &fewer.join("\n"),
+        &["72 rows, expected 66: 11 rounds of the terminals present"],
+    );
     refuse("rounds.csv", &rounds.replace("\n2,", "\n3,"), &["round 3, expected 2"]);
     refuse("calibration.csv", &calibration.replace("\n10,1,", "\n10,7,"), &["calibration.csv"]);
     refuse("calibration.csv", "round\n1\n", &["calibration.csv: other columns"]);

@@ -328,8 +328,8 @@ impl<L: Learner> Persist for SimulatedCell<L> {
         snapshot.put_u64("cell/round", vec![self.round]);
         if !self.parts.budget.is_none() {
             self.used.save("cell/used", snapshot);
-            let present = self.present().iter().map(|id| id.0.into()).collect();
-            snapshot.put_u64("cell/present", present);
+            let members = self.present().into_iter().map(|id| id.0.into()).collect();
+            snapshot.put_u64("cell/members", members);
         }
     }
 
@@ -338,17 +338,20 @@ impl<L: Learner> Persist for SimulatedCell<L> {
         if round == 0 {
             return Err(SnapshotError::value("cell/round", round, "at least 1"));
         }
-        // Terminals come and go at the start of a round: the snapshot was taken before that.
-        self.round = (round - 1).max(1);
-        let mut members = self.parts.presence.at(self.round);
         if !self.parts.budget.is_none() {
             self.used = BudgetUse::restored("cell/used", snapshot)?;
-            let n = snapshot.len_of("cell/present");
-            let present = snapshot.u64_up_to("cell/present", n, u32::MAX.into())?;
-            members.retain(|id| present.contains(&id.0.into()));
+        }
+        // Terminals come and go at the start of a round: the snapshot was taken before that.
+        let before = (round - 1).max(1);
+        let mut members = self.parts.presence.at(before);
+        if !self.parts.budget.is_none() {
+            // A terminal that used up its energy in the last round is still there.
+            let n = snapshot.len_of("cell/members");
+            let ids = snapshot.u64_up_to("cell/members", n, u32::MAX.into())?;
+            members.retain(|id| ids.contains(&id.0.into()));
         }
         let joined = |error: RoundError| SnapshotError::value("cell/round", round, error);
-        self.parts.learner.gather(&members, self.round).map_err(joined)?;
+        self.parts.learner.gather(&members, before).map_err(joined)?;
         self.round = round;
         self.parts.learner.restore(snapshot)?;
         self.last = None;

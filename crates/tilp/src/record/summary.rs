@@ -76,6 +76,7 @@ pub struct Summary {
     pub success_by_task: BTreeMap<String, Option<f64>>,
     /// Optimiser steps of the server's common layers in a mean round. Summaries of the first
     /// version have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_steps_per_round: Option<f64>,
     /// Rounds until a success is reached on report episodes.
     pub rta: AtThresholds<u64>,

@@ -245,15 +245,6 @@ fn a_run_goes_on_across_every_event_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn the_oracle_is_refused_where_terminals_join_or_leave() {
-    let overrides = ["events=[{round=3, leave=[1]}]".to_owned()];
-    let scenario = Scenario::load("tiny", &overrides).unwrap();
-    let made = assemble(&scenario, method("oracle").unwrap(), 0, Some(&cache()), &|_, _| {});
-    let said = made.err().expect("refused").to_string();
-    assert!(said.starts_with("method = oracle, expected another method"), "{said}");
-}
-
-#[test]
 fn an_event_that_cannot_happen_names_its_field() {
     for (event, expected) in [
         ("{leave=[0]}", "events[0].round = nothing, expected `round` or `at`"),

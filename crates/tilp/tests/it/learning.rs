@@ -170,6 +170,5 @@ fn a_wrong_key_is_refused_with_field_value_and_expectation() {
         let said = Scenario::load("profile-smolvla", &[text.to_owned()]).unwrap_err();
         said.to_string()
     };
-    assert!(profile("learning.exchange_bits=8").contains("32 in a profile scenario"));
     assert!(profile("learning.trainable={lora=4}").contains("\"all\" in a profile scenario"));
 }

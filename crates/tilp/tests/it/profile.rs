@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tilp::cost::CutProfile;
 use tilp::round::{Cell, Experimenter, Question};
-use tilp::run::{RoundRecord, Stop, run};
+use tilp::run::{RoundRecord, Stop, round};
 use tilp::scenario::{
     PROFILE_NOTE, ProfileParts, Scenario, ScenarioError, World, assemble, assemble_world,
     data_sheets, method, methods,
@@ -73,7 +73,16 @@ fn parts(scenario: &Scenario, name: &str, seed: u64) -> ProfileParts {
 
 fn go_on(parts: &mut ProfileParts, last: u64, keep: &mut Keep) -> Stop {
     let ProfileParts { cell, station, evaluator, laboratory, .. } = parts;
-    run(cell, station, evaluator, laboratory, last, keep).unwrap()
+    while station.round() <= last {
+        let record = round(cell, station, evaluator, laboratory, keep).unwrap();
+        let record = record.expect("there is no budget");
+        let stops = Some(record.seen.round) == keep.stop_after;
+        keep.rounds.push(record);
+        if stops {
+            return Stop::Asked;
+        }
+    }
+    Stop::Finished
 }
 
 fn until(parts: &mut ProfileParts, last: u64) -> Vec<RoundRecord> {

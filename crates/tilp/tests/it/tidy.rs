@@ -256,6 +256,9 @@ fn the_library_has_no_clock_no_hash_map_and_prints_nothing() {
     let banned =
         ["Instant::now", "SystemTime", "HashMap", "HashSet", "thread_rng", "println!", "dbg!"];
     for (_, path, text) in source_files() {
+        // Examples in documents may print.
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let text = code.collect::<Vec<_>>().join("\n");
         // The interface of `safetensors` asks for a map of metadata; with its one entry it has
         // no order to keep.
         let text = text.replace("Some(HashMap::from([(\"architecture\".to_string(), text)]))", "");

@@ -303,19 +303,30 @@ impl Table {
         csv_text(&lines)
     }
 
+    /// The metrics that are written. Metrics that version 1 of the program did not have are left
+    /// out if no run has a value, so that tables of old runs stay as they are.
+    fn metrics(&self) -> Vec<&'static Metric> {
+        const LATER: [&str; 2] = ["success_area", "server_steps_per_round"];
+        let runs = || self.rows.iter().flat_map(|row| &row.runs);
+        let has = |metric: &Metric| runs().any(|(_, run)| (metric.value)(&run.summary).is_some());
+        let written = |metric: &&Metric| !LATER.contains(&metric.name) || has(metric);
+        METRICS.iter().filter(written).collect()
+    }
+
     /// One line a run: every metric, or why there is none.
     pub fn runs_csv(&self) -> String {
         let replicated = self.rows.iter().flat_map(Row::asked).any(|one| one.replicate > 0);
         let mut head = vec!["point", "method", "seed"];
         head.extend(replicated.then_some("replicate"));
         head.push("status");
-        head.extend(METRICS.iter().map(|metric| metric.name));
+        let metrics = self.metrics();
+        head.extend(metrics.iter().map(|metric| metric.name));
         head.push("reason");
-        let none = || vec![String::new(); METRICS.len()];
+        let none = || vec![String::new(); metrics.len()];
         let mut lines = vec![head.into_iter().map(str::to_owned).collect()];
         for row in &self.rows {
             let values = |run: &Finished| {
-                METRICS.iter().map(|metric| text((metric.value)(&run.summary))).collect()
+                metrics.iter().map(|metric| text((metric.value)(&run.summary))).collect()
             };
             let done = row.runs.iter().map(|(seed, run)| (*seed, "done", values(run), ""));
             let failed = row.failed.iter().map(|(seed, why)| (*seed, "failed", none(), &why[..]));
@@ -358,7 +369,7 @@ impl Table {
         ];
         let mut lines = vec![head.map(str::to_owned).to_vec()];
         for (index, row) in self.rows.iter().enumerate() {
-            for metric in &METRICS {
+            for metric in self.metrics() {
                 let pairing = self.pairing(index, metric);
                 let Subject { point, method } = &row.subject;
                 let mut line = vec![point.clone(), method.clone(), metric.name.to_owned()];
