@@ -216,7 +216,9 @@ impl LeastEnergy {
         let possible = |finish: f64| {
             let tried = Self { finish: Seconds(finish), ..self.clone() };
             let curves = tried.curves(Power::Least, |_, _| true);
-            curves.is_some_and(|curves| curves.iter().map(narrowest).sum::<f64>() <= self.band.0)
+            curves.is_some_and(|curves| {
+                curves.iter().map(|own| narrowest(own)).sum::<f64>() <= self.band.0
+            })
         };
         if !possible(latest.0) {
             return None;
@@ -246,7 +248,7 @@ impl LeastEnergy {
     }
 
     fn solve_over(&self, curves: &[Vec<Curve>]) -> Option<Vec<Allocation>> {
-        if curves.iter().map(narrowest).sum::<f64>() > self.band.0 {
+        if curves.iter().map(|own| narrowest(own)).sum::<f64>() > self.band.0 {
             return None;
         }
         let mut chosen = self.cheapest(curves);
@@ -332,7 +334,7 @@ impl LeastEnergy {
 }
 
 /// The least bandwidth of any cut.
-fn narrowest(curves: &Vec<Curve>) -> f64 {
+fn narrowest(curves: &[Curve]) -> f64 {
     curves.iter().map(|one| one.least).fold(f64::INFINITY, f64::min)
 }
 

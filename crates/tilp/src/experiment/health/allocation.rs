@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::Examination;
 use super::criteria::{Criterion, Finding, table};
+use super::runs::Found;
 use crate::allocate::solve::{Allocation, CutChoice, LeastEnergy, Participant, total_joules};
 use crate::cost::{CostModel, Downlink, FrontCopies, Hardware};
 use crate::experiment::study::{Job, StudyError, StudyFolder};
@@ -145,7 +146,7 @@ fn participant(
 pub(super) fn finding(
     examined: &Examination,
     study: &StudyFolder,
-) -> Result<Result<Finding, usize>, StudyError> {
+) -> Found<Finding> {
     let criterion = Criterion::Allocation;
     if let Err(missing) = examined.finished(criterion, study, "measured", "random")? {
         return Ok(Err(missing));

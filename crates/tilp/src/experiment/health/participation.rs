@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::Examination;
 use super::criteria::{Criterion, Finding, table};
-use crate::experiment::study::{Finished, StudyError, StudyFolder};
+use super::runs::Found;
+use crate::experiment::study::{Finished, StudyFolder};
 use crate::record::AtThresholds;
 use crate::scenario::{Scenario, Seeds};
 use crate::statistics::mean;
@@ -121,7 +122,7 @@ fn best(
 pub(super) fn finding(
     examined: &Examination,
     study: &StudyFolder,
-) -> Result<Result<Finding, usize>, StudyError> {
+) -> Found<Finding> {
     let criterion = Criterion::Participation;
     let (mut rows, mut missing) = (Vec::new(), 0);
     for setting in settings(&examined.scenario) {

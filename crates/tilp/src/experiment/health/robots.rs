@@ -269,7 +269,7 @@ impl Health {
         let experts: serde_json::Map<String, serde_json::Value> = (self.expert.iter())
             .map(|(task, count)| ((*task).to_owned(), json!(rate(*count))))
             .collect();
-        let cuts: Vec<serde_json::Value> = self.cuts.iter().map(CutSizes::to_json).collect();
+        let cuts: Vec<serde_json::Value> = self.cuts.iter().map(CutSizes::row).collect();
         json!({
             "expert": experts,
             "expert_all": rate(self.expert_total()),
@@ -293,7 +293,7 @@ const SIZES: [&str; 6] =
     ["cut", "activation_up_KB", "compressed_most_KB", "work_MFLOP", "copy_KB", "memory_MB"];
 
 impl CutSizes {
-    fn to_json(&self) -> serde_json::Value {
+    fn row(&self) -> serde_json::Value {
         json!({
             "cut": self.cut,
             "activation_up_KB": self.up.0 as f64 / 1e3,

@@ -18,6 +18,12 @@ const EARLY: [u64; 4] = [50, 100, 150, 200];
 /// Share of the terminals that is the far third.
 const FAR: &str = "methods.reference.skip_far_share=0.3333333333333333";
 
+/// Finished runs with their seeds.
+pub(super) type Runs = Vec<(Seeds, Finished)>;
+
+/// What runs show; if not all of them are there, how many are missing.
+pub(super) type Found<T> = Result<Result<T, usize>, StudyError>;
+
 /// How many seeds a criterion takes, and how many replicates of each.
 fn extent(criterion: Criterion) -> (usize, u64) {
     match criterion {
@@ -151,7 +157,7 @@ impl Examination {
         study: &StudyFolder,
         point: &str,
         method: &str,
-    ) -> Result<Result<Vec<(Seeds, Finished)>, usize>, StudyError> {
+    ) -> Found<Runs> {
         let wanted = self.seeds_of(criterion);
         let is_wanted = |job: &&Job| {
             let Subject { point: at, method: name } = &job.subject;
@@ -173,7 +179,7 @@ impl Examination {
         criterion: Criterion,
         study: &StudyFolder,
         methods: &[&'a str],
-    ) -> Result<Result<Vec<(&'a str, Vec<(Seeds, Finished)>)>, usize>, StudyError> {
+    ) -> Found<Vec<(&'a str, Runs)>> {
         let (mut all, mut missing) = (Vec::new(), 0);
         for name in methods {
             match self.finished(criterion, study, "measured", name)? {
@@ -184,17 +190,17 @@ impl Examination {
         Ok(if missing == 0 { Ok(all) } else { Err(missing) })
     }
 
-    fn stable(&self, study: &StudyFolder) -> Result<Result<Finding, usize>, StudyError> {
+    fn stable(&self, study: &StudyFolder) -> Found<Finding> {
         let runs = self.of_methods(Criterion::Stable, study, &FOUR)?;
         Ok(runs.map(|runs| stable(&runs)))
     }
 
-    fn repeatable(&self, study: &StudyFolder) -> Result<Result<Finding, usize>, StudyError> {
+    fn repeatable(&self, study: &StudyFolder) -> Found<Finding> {
         let runs = self.of_methods(Criterion::Repeatable, study, &FOUR)?;
         Ok(runs.map(|runs| repeatable(&runs)))
     }
 
-    fn saturation(&self, study: &StudyFolder) -> Result<Result<Finding, usize>, StudyError> {
+    fn saturation(&self, study: &StudyFolder) -> Found<Finding> {
         let runs = self.finished(Criterion::Saturation, study, "measured", "random")?;
         Ok(runs.map(|runs| {
             let success = finals(&runs);
@@ -212,7 +218,7 @@ impl Examination {
         criterion: Criterion,
         study: &StudyFolder,
         rows: [(&str, &str); 2],
-    ) -> Result<Result<(f64, Value), usize>, StudyError> {
+    ) -> Found<(f64, Value)> {
         let of = |(point, method): (&str, &str)| self.finished(criterion, study, point, method);
         Ok(match (of(rows[0])?, of(rows[1])?) {
             (Ok(first), Ok(second)) => {
@@ -228,7 +234,7 @@ impl Examination {
         })
     }
 
-    fn far(&self, study: &StudyFolder) -> Result<Result<Finding, usize>, StudyError> {
+    fn far(&self, study: &StudyFolder) -> Found<Finding> {
         let rows = [("measured", "random"), ("far third left out", "random")];
         let found = self.difference(Criterion::Far, study, rows)?;
         Ok(found.map(|(cost, details)| {
@@ -237,7 +243,7 @@ impl Examination {
         }))
     }
 
-    fn headroom(&self, study: &StudyFolder) -> Result<Result<Finding, usize>, StudyError> {
+    fn headroom(&self, study: &StudyFolder) -> Found<Finding> {
         let rows = [("measured", "clairvoyant"), ("measured", "random")];
         let found = self.difference(Criterion::Headroom, study, rows)?;
         Ok(found.map(|(gain, details)| {
@@ -245,7 +251,7 @@ impl Examination {
         }))
     }
 
-    fn cost(&self, timed: &StudyFolder) -> Result<Result<Finding, usize>, StudyError> {
+    fn cost(&self, timed: &StudyFolder) -> Found<Finding> {
         let Some(job) = timed.jobs.first() else { return Ok(Err(1)) };
         let Outcome::Done(run) = timed.outcome(job)? else { return Ok(Err(1)) };
         let path = timed.path().join(job.folder()).join("timing.json");
@@ -278,7 +284,7 @@ fn loss(run: &Finished) -> Option<f64> {
     Some(100.0 * (best - run.summary.success_final?))
 }
 
-fn stable(methods: &[(&str, Vec<(Seeds, Finished)>)]) -> Finding {
+fn stable(methods: &[(&str, Runs)]) -> Finding {
     let worst = |runs: &[(Seeds, Finished)], of: fn(&Finished) -> Option<f64>| {
         runs.iter().filter_map(|(_, run)| of(run)).reduce(f64::max)
     };
@@ -333,7 +339,7 @@ fn pooled_deviation(runs: &[(Seeds, Finished)]) -> Option<f64> {
     (freedom > 0.0).then(|| 100.0 * (squares / freedom).sqrt())
 }
 
-fn repeatable(methods: &[(&str, Vec<(Seeds, Finished)>)]) -> Finding {
+fn repeatable(methods: &[(&str, Runs)]) -> Finding {
     let rows: Vec<Value> = methods
         .iter()
         .map(|(name, runs)| {
