@@ -34,7 +34,7 @@ fn execute(cost: &CostModel, order: &RoundOrder, reports: &[TerminalReport]) -> 
     let inputs = RoundInputs::of(order, reports, &hardware, closes);
     let costs = cost.round_costs(&order.plan, &inputs).costs;
     let measure = |(&id, one): (&TerminalId, &Cost)| match one.delay() {
-        delay if delay == Seconds(0.0) => TerminalOutcome::idle(id),
+        Seconds(0.0) => TerminalOutcome::idle(id),
         delay if delay > closes => TerminalOutcome::cut_off(id, closes),
         delay => TerminalOutcome::trained(id, delay, one.computation, one.energy(), 0.3),
     };

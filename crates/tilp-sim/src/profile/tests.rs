@@ -351,7 +351,8 @@ fn engine() -> Engine<Policy> {
     };
     let mut data = Dataset::new(2, 1);
     (0..20).for_each(|k| data.push(&[k as f32, 1.0], &[0.5]));
-    let data = vec![Arc::new(data); N];
+    let data = Arc::new(data);
+    let data: Vec<_> = (0..N).map(|_| data.clone()).collect();
     let base = Weights::zeros(&*policy);
     Engine::new(policy, settings, &base, &data)
 }

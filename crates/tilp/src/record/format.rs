@@ -1,4 +1,4 @@
-//! The versions of the formats of a run folder, in one place. `docs/run-folder.md` says what each
+//! The versions of the formats of a run folder, in one place. `docs/reference/run-folder.md` says what each
 //! contains. The format of `scenario.toml` has a version of its own: `scenario/format.rs`.
 
 use super::RecordError;

@@ -145,10 +145,10 @@ impl Roster {
             return Ok(sets);
         }
         let mut sets = Vec::with_capacity(n_terminals);
-        for n in 0..n_terminals {
+        for (n, &count) in counts.iter().enumerate() {
             progress(n, n_terminals);
             let cell = self.cell(n, Work::default())?;
-            sets.push(demonstrate(&*cell, counts[n], noise, seed.at(n as u64)));
+            sets.push(demonstrate(&*cell, count, noise, seed.at(n as u64)));
         }
         progress(n_terminals, n_terminals);
         // A cache that cannot be written costs time, never a run.

@@ -111,10 +111,12 @@ fn wrong(words: &[&str], is_sentence: bool) -> Option<String> {
         // `list | show`, or `list|show`: every one must exist.
         let names: Vec<&str> = first.split('|').filter(|name| !name.is_empty()).collect();
         let found: Vec<_> = names.iter().map(|name| command.find_subcommand(name)).collect();
-        if command.has_subcommands() && !first.starts_with('-') && !is_placeholder(first) {
-            if let Some(at) = found.iter().position(Option::is_none) {
-                return Some(format!("`{whole}`: there is no verb `{}`", names[at]));
-            }
+        if command.has_subcommands()
+            && !first.starts_with('-')
+            && !is_placeholder(first)
+            && let Some(at) = found.iter().position(Option::is_none)
+        {
+            return Some(format!("`{whole}`: there is no verb `{}`", names[at]));
         }
         match &found[..] {
             [Some(below)] => command = (*below).clone(),

@@ -143,10 +143,7 @@ fn participant(
 }
 
 /// What the criterion shows; how many runs are not there if not all are.
-pub(super) fn finding(
-    examined: &Examination,
-    study: &StudyFolder,
-) -> Found<Finding> {
+pub(super) fn finding(examined: &Examination, study: &StudyFolder) -> Found<Finding> {
     let criterion = Criterion::Allocation;
     if let Err(missing) = examined.finished(criterion, study, "measured", "random")? {
         return Ok(Err(missing));

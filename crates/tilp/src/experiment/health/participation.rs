@@ -119,10 +119,7 @@ fn best(
 }
 
 /// What the criterion shows; how many runs are not there if not all are.
-pub(super) fn finding(
-    examined: &Examination,
-    study: &StudyFolder,
-) -> Found<Finding> {
+pub(super) fn finding(examined: &Examination, study: &StudyFolder) -> Found<Finding> {
     let criterion = Criterion::Participation;
     let (mut rows, mut missing) = (Vec::new(), 0);
     for setting in settings(&examined.scenario) {
