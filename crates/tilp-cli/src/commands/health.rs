@@ -41,6 +41,10 @@ pub fn health(arguments: &Health) -> Result<(), Failure> {
 
 fn examination(arguments: &Health) -> Result<Examination, Failure> {
     let scenario = Scenario::load(&arguments.name, &arguments.overrides).map_err(Failure::input)?;
+    if scenario.note().is_some() {
+        let reason = "it has neither policy nor robots, expected a scenario with both";
+        return Err(Failure::input(format!("scenario {}: {reason}", scenario.name())));
+    }
     let named = arguments.criteria.iter().map(|name| Criterion::named(name));
     let mut criteria = named.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     if criteria.is_empty() {

@@ -46,7 +46,7 @@ fn an_unknown_field_of_a_scenario_is_named_with_those_that_exist() {
 
 #[test]
 fn an_unknown_section_of_a_scenario_is_named() {
-    refused_file("section", "[radio]\ngain = 3", &["radio", "`cell`"]);
+    refused_file("section", "[antenna]\ngain = 3", &["antenna", "`cell`"]);
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn tables_that_do_not_fit_each_other_are_refused() {
     let fewer: Vec<&str> = rounds.lines().take(12).collect();
     refuse(
         "rounds.csv",
-        &fewer.join("\n"),
+        &(fewer.join("\n") + "\n"),
         &["72 rows, expected 66: 11 rounds of the terminals present"],
     );
     refuse("rounds.csv", &rounds.replace("\n2,", "\n3,"), &["round 3, expected 2"]);
