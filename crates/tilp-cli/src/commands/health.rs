@@ -4,7 +4,6 @@ use std::path::Path;
 
 use tilp::experiment::health::{Criterion, Examination, Findings, as_markdown};
 use tilp::experiment::study::{Executor, Shard, StudyFolder, Tally};
-use tilp::run::Observer;
 use tilp::scenario::Scenario;
 
 use super::run::about;
@@ -79,19 +78,7 @@ fn execute(
         checkpoint_every: arguments.checkpoint_every,
     };
     let progress = StudyProgress::new(arguments.quiet, study, Shard::WHOLE, signals.clone());
-    std::panic::set_hook(Box::new(|_| {}));
-    let observers = |job| Box::new(progress.job(job)) as Box<dyn Observer + '_>;
-    let tally = executor.execute(study, Shard::WHOLE, progress.time(), &observers);
-    let _ = std::panic::take_hook();
-    progress.clear();
-    let tally = tally.map_err(Failure::study)?;
-    if let Some(signal) = signals.asked() {
-        let Tally { done, left, .. } = tally;
-        let message =
-            format!("stopped with {done} runs done, {left} left; the same command goes on");
-        return Err(Failure::signal(signal, message));
-    }
-    Ok(tally)
+    super::study::execute(&executor, study, Shard::WHOLE, &progress, signals)
 }
 
 fn measure(arguments: &Health, examined: &Examination, out: &Path) -> Result<Findings, Failure> {

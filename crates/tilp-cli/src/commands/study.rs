@@ -140,10 +140,26 @@ fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failu
         checkpoint_every: study.checkpoint_every,
     };
     let progress = StudyProgress::new(study.quiet, &folder, shard, signals.clone());
+    let tally = execute(&executor, &folder, shard, &progress, &signals)?;
+    output::print(&result(&folder, shard, tally, &out)?)?;
+    match tally.failed {
+        0 => Ok(()),
+        failed => Err(Failure::failed(format!("{failed} runs failed, the reasons are above"))),
+    }
+}
+
+/// Does the runs of a shard and shows their progress; an error if a signal stopped them.
+pub(super) fn execute(
+    executor: &Executor<'_>,
+    folder: &StudyFolder,
+    shard: Shard,
+    progress: &StudyProgress,
+    signals: &Signals,
+) -> Result<Tally, Failure> {
     // A run that panics is shown as failed with its reason, not with a trace over the progress.
     std::panic::set_hook(Box::new(|_| {}));
     let observers = |job| Box::new(progress.job(job)) as Box<dyn Observer + '_>;
-    let tally = executor.execute(&folder, shard, progress.time(), &observers);
+    let tally = executor.execute(folder, shard, progress.time(), &observers);
     let _ = std::panic::take_hook();
     progress.clear();
     let tally = tally.map_err(Failure::study)?;
@@ -153,9 +169,5 @@ fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failu
             format!("stopped with {done} runs done, {left} left; the same command goes on");
         return Err(Failure::signal(signal, message));
     }
-    output::print(&result(&folder, shard, tally, &out)?)?;
-    match tally.failed {
-        0 => Ok(()),
-        failed => Err(Failure::failed(format!("{failed} runs failed, the reasons are above"))),
-    }
+    Ok(tally)
 }
