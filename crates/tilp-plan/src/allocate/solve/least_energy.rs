@@ -10,11 +10,8 @@
 //!
 //! Fading is held during the round, and both directions have the same rate.
 
-use std::f64::consts::{E, LN_2};
-
-use super::bandwidth::{Channel, crossing};
-use crate::units::{BitsPerSecond, Hertz, Joules, Seconds, Watts};
-use crate::wireless::RateModel;
+use super::curve::{Curve, Power, clearing_price, share};
+use crate::units::{Hertz, Joules, Seconds, Watts};
 
 /// One way in which a terminal can do its part: a cut with what it costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +26,18 @@ pub struct CutChoice {
     pub computation: Seconds,
     /// Energy of computation.
     pub compute: Joules,
+    /// What the deadline asks for, if it has to be met for sure.
+    pub sure: Option<Sure>,
+}
+
+/// A deadline that is met for sure. The power of a terminal is the larger of the one with which it
+/// finishes at the common time and the one with which this holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sure {
+    /// Noise over gain that is not exceeded.
+    pub noise_over_gain: f64,
+    /// Time that the computation surely leaves until the deadline.
+    pub time: Seconds,
 }
 
 /// A terminal that takes part.
@@ -65,108 +74,6 @@ pub struct Allocation {
     /// Energy, computation included.
     pub joules: Joules,
 }
-
-/// Whether the transmit power is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Power {
-    /// The least with which the terminal finishes in time.
-    Least,
-    /// The largest; the terminal finishes early if it can.
-    Full,
-}
-
-/// Energy of a terminal at one cut as a function of its bandwidth.
-#[derive(Clone, Copy, Debug)]
-struct Curve {
-    choice: CutChoice,
-    mode: Power,
-    /// Noise over gain, s.
-    noise: f64,
-    /// Rate with which it finishes in time, r.
-    rate: f64,
-    /// Largest power.
-    power: f64,
-    /// Least bandwidth, at which the largest power just suffices.
-    least: f64,
-}
-
-impl Curve {
-    /// None if it cannot finish in time whatever its bandwidth up to `band`.
-    fn new(problem: &LeastEnergy, noise: f64, choice: CutChoice, mode: Power) -> Option<Self> {
-        let time = problem.finish.0 - choice.computation.0;
-        if time <= 0.0 || choice.bits <= 0.0 {
-            return None;
-        }
-        let (rate, power) = (choice.bits / time, problem.power.0);
-        let channel = Channel { strength_hz: power / noise, model: RateModel::Held };
-        let least = channel.least_bandwidth(BitsPerSecond(rate), problem.band)?.0;
-        Some(Self { choice, mode, noise, rate, power, least })
-    }
-
-    fn power_at(&self, bandwidth: f64) -> f64 {
-        match self.mode {
-            Power::Full => self.power,
-            Power::Least => {
-                let power = self.noise * bandwidth * (self.rate * LN_2 / bandwidth).exp_m1();
-                power.min(self.power)
-            }
-        }
-    }
-
-    /// Rate at full power, and its slope.
-    fn full_rate(&self, bandwidth: f64) -> (f64, f64) {
-        let ratio = self.power / (self.noise * bandwidth);
-        let rate = bandwidth * ratio.ln_1p() / LN_2;
-        (rate, (ratio.ln_1p() - ratio / (1.0 + ratio)) / LN_2)
-    }
-
-    fn joules(&self, bandwidth: f64) -> f64 {
-        let rate = match self.mode {
-            Power::Least => self.rate,
-            Power::Full => self.full_rate(bandwidth).0,
-        };
-        let sending = self.choice.sent_bits / rate;
-        self.choice.compute.0 + self.power_at(bandwidth) * sending
-    }
-
-    /// Bandwidth at which energy falls by `price` joules a hertz, between the least and `most`.
-    fn at_price(&self, price: f64, most: f64) -> f64 {
-        if self.choice.sent_bits <= 0.0 || self.least >= most {
-            return self.least.min(most);
-        }
-        let wanted = match self.mode {
-            Power::Least => {
-                let sending = self.choice.sent_bits / self.rate;
-                self.rate * LN_2 / exponent(price / (self.noise * sending))
-            }
-            Power::Full => {
-                let saving = |log: f64| {
-                    let (rate, slope) = self.full_rate(log.exp());
-                    self.power * self.choice.sent_bits * slope / rate.powi(2)
-                };
-                let [low, high] = [self.least, most].map(f64::ln);
-                match price {
-                    _ if saving(low) <= price => self.least,
-                    _ if saving(high) >= price => most,
-                    _ => crossing(low, high, 1e-12, |log| saving(log) - price).exp(),
-                }
-            }
-        };
-        wanted.clamp(self.least, most)
-    }
-
-    fn allocation(&self, bandwidth: f64) -> Allocation {
-        Allocation {
-            cut: self.choice.cut,
-            bandwidth: Hertz(bandwidth),
-            power: Watts(self.power_at(bandwidth)),
-            joules: Joules(self.joules(bandwidth)),
-        }
-    }
-}
-
-/// Prices are searched over this range of logarithms around the band's own scale.
-const LOG_PRICES: [f64; 2] = [-80.0, 40.0];
 
 impl LeastEnergy {
     /// The least energy: bandwidths, powers and cuts are free. None if not all can finish in time.
@@ -286,12 +193,8 @@ impl LeastEnergy {
             curves.iter().map(best).collect()
         };
         let used = |log: f64| at(log.exp()).iter().map(|(_, bandwidth)| bandwidth).sum::<f64>();
-        let [mut low, mut high] = LOG_PRICES;
-        for _ in 0..80 {
-            let middle = 0.5 * (low + high);
-            if used(middle) > self.band.0 { low = middle } else { high = middle }
-        }
-        let chosen: Vec<usize> = at(high.exp()).into_iter().map(|(index, _)| index).collect();
+        let price = clearing_price(self.band.0, used).exp();
+        let chosen: Vec<usize> = at(price).into_iter().map(|(index, _)| index).collect();
         let least: f64 = pick(curves, &chosen).iter().map(|curve| curve.least).sum();
         if least <= self.band.0 {
             return chosen;
@@ -306,30 +209,14 @@ impl LeastEnergy {
 
     /// Bandwidths with the least energy where every terminal's cut is given.
     fn share(&self, curves: &[Curve]) -> Option<Vec<Allocation>> {
-        let band = self.band.0;
-        if curves.iter().map(|curve| curve.least).sum::<f64>() > band {
-            return None;
-        }
-        let at = |log: f64| -> Vec<f64> {
-            curves.iter().map(|curve| curve.at_price(log.exp(), band)).collect()
-        };
-        let used = |log: f64| at(log).iter().sum::<f64>();
-        let [mut low, mut high] = LOG_PRICES;
-        for _ in 0..100 {
-            let middle = 0.5 * (low + high);
-            if used(middle) > band { low = middle } else { high = middle }
-        }
-        let mut split = at(high);
-        // What the search leaves over goes to whoever has more than the least.
-        let left = band - split.iter().sum::<f64>();
-        let free: f64 = split.iter().zip(curves).map(|(b, curve)| b - curve.least).sum();
-        if free > 0.0 && left > 0.0 {
-            for (bandwidth, curve) in split.iter_mut().zip(curves) {
-                *bandwidth += left * (*bandwidth - curve.least) / free;
-            }
-        }
-        let allocated = curves.iter().zip(split);
-        Some(allocated.map(|(curve, bandwidth)| curve.allocation(bandwidth)).collect())
+        let split = share(curves, self.band.0)?;
+        Some(
+            curves
+                .iter()
+                .zip(split)
+                .map(|(curve, bandwidth)| curve.allocation(bandwidth))
+                .collect(),
+        )
     }
 }
 
@@ -348,66 +235,13 @@ pub fn total_joules(allocations: &[Allocation]) -> Joules {
     allocations.iter().map(|one| one.joules).sum()
 }
 
-/// The x of (x - 1) e^x + 1 = `price`: 1 + W((price - 1) / e), by its series near zero.
-fn exponent(price: f64) -> f64 {
-    if price < 1e-6 {
-        let root = (2.0 * price.max(0.0)).sqrt();
-        return root - root * root / 3.0;
-    }
-    1.0 + lambert_0((price - 1.0) / E)
-}
-
-/// Lambert's W on its upper branch, for x of at least -1/e.
-fn lambert_0(x: f64) -> f64 {
-    // Near the branch point its series; else the logarithm, which is above the root, as Halley likes.
-    let start = match x {
-        _ if x < -0.3 => {
-            let root = (2.0 * (E * x + 1.0).max(0.0)).sqrt();
-            -1.0 + root - root * root / 3.0 + 11.0 / 72.0 * root.powi(3)
-        }
-        _ if x < 2.0 => x.ln_1p() * (1.0 - 0.3 * x.ln_1p() / (1.0 + x.ln_1p().abs())),
-        _ => x.ln() - x.ln().ln().max(0.0) * 0.8,
-    };
-    halley(start, x)
-}
-
-/// The w near `start` with w e^w = x.
-fn halley(start: f64, x: f64) -> f64 {
-    let mut w = start;
-    for _ in 0..40 {
-        let error = w * w.exp() - x;
-        let slope = w.exp() * (w + 1.0) - (w + 2.0) * error / (2.0 * w + 2.0);
-        if slope == 0.0 || !slope.is_finite() {
-            break;
-        }
-        let step = error / slope;
-        w -= step;
-        if step.abs() <= 1e-15 * w.abs().max(1e-300) {
-            break;
-        }
-    }
-    w
-}
-
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::LN_2;
+
     use super::*;
     use crate::rng::Seed;
     use rand::RngExt;
-
-    #[test]
-    fn lamberts_w_undoes_w_times_e_to_the_w() {
-        for w in [-0.999f64, -0.9, -0.5, -1e-3, 1e-6, 0.3, 1.0, 5.0, 40.0, 300.0] {
-            let found = lambert_0(w * w.exp());
-            assert!((found - w).abs() < 1e-7 * w.abs().max(1.0), "{w} {found}");
-        }
-        for price in [1e-12, 1e-7, 1e-5, 0.1, 1.0, 10.0, 1e6] {
-            let x = exponent(price);
-            let back =
-                if x < 1e-3 { x * x / 2.0 + x.powi(3) / 3.0 } else { (x - 1.0) * x.exp() + 1.0 };
-            assert!((back / price - 1.0).abs() < 1e-3, "{price} {x}");
-        }
-    }
 
     /// Three terminals with three cuts each, near and far, fast and slow.
     fn problem(seed: u64) -> LeastEnergy {
@@ -424,6 +258,7 @@ mod tests {
                     sent_bits: up,
                     computation: Seconds(0.05 * cut as f64 / speed),
                     compute: Joules(0.02 * cut as f64 * rng.random_range(0.5..1.5)),
+                    sure: None,
                 }
             });
             Participant { noise_over_gain, choices: choices.collect() }
@@ -585,5 +420,70 @@ mod tests {
         weak.participants[1].noise_over_gain = 1.0;
         assert_eq!(weak.solve(), None);
         assert_eq!(weak.with_even_band(), None);
+    }
+
+    /// A thousand instances with the least radio energy that a general convex solver finds, as
+    /// `tests/reference/least_energy.py` writes them.
+    const REFERENCE: &str = include_str!("../../../tests/reference/least_energy.txt");
+
+    fn reference() -> Vec<(LeastEnergy, f64)> {
+        let mut instances: Vec<(LeastEnergy, f64)> = Vec::new();
+        for line in REFERENCE.lines().filter(|line| !line.starts_with('#')) {
+            let numbers = line.split_whitespace().map(|word| word.parse().expect("a number"));
+            let numbers: Vec<f64> = numbers.collect();
+            let [a, b, c, d] = numbers[..] else { panic!("four numbers: {line}") };
+            if !line.starts_with(' ') {
+                let (band, power, finish) = (Hertz(a), Watts(b), Seconds(c));
+                let problem = LeastEnergy { participants: Vec::new(), band, power, finish };
+                instances.push((problem, d));
+                continue;
+            }
+            let (bits, sent_bits, computation) = (b, c, Seconds(d));
+            let (compute, sure) = (Joules(0.0), None);
+            let choice = CutChoice { cut: 1, bits, sent_bits, computation, compute, sure };
+            let one = Participant { noise_over_gain: a, choices: vec![choice] };
+            instances.last_mut().expect("an instance").0.participants.push(one);
+        }
+        instances
+    }
+
+    #[test]
+    fn band_and_power_are_those_of_a_general_convex_solver() {
+        let instances = reference();
+        assert_eq!(instances.len(), 1000);
+        for (index, (problem, joules)) in instances.iter().enumerate() {
+            let found = problem.solve().expect("the reference has a solution");
+            let error = total_joules(&found).0 / joules - 1.0;
+            assert!(error.abs() < 1e-3, "instance {index}: {error}");
+            let band: f64 = found.iter().map(|one| one.bandwidth.0).sum();
+            assert!(band <= problem.band.0 * (1.0 + 1e-9), "instance {index}");
+        }
+    }
+
+    #[test]
+    fn the_power_is_the_larger_of_the_one_in_time_and_the_sure_one() {
+        let mut raised = 0;
+        for (problem, joules) in reference().into_iter().step_by(10) {
+            let mut sure = problem.clone();
+            for one in &mut sure.participants {
+                let choice = &mut one.choices[0];
+                let noise_over_gain = 1.6 * one.noise_over_gain;
+                let time = (problem.finish - choice.computation) * 1.3;
+                choice.sure = Some(Sure { noise_over_gain, time });
+            }
+            let Some(found) = sure.solve() else { continue };
+            for (given, one) in found.iter().zip(&sure.participants) {
+                let (choice, b) = (one.choices[0], given.bandwidth.0);
+                let power =
+                    |noise: f64, time: f64| noise * b * (choice.bits / time * LN_2 / b).exp_m1();
+                let likely = power(one.noise_over_gain, (problem.finish - choice.computation).0);
+                let surely = choice.sure.map(|sure| power(sure.noise_over_gain, sure.time.0));
+                let wanted = likely.max(surely.unwrap_or(0.0));
+                assert!((given.power.0 / wanted - 1.0).abs() < 1e-6, "{given:?}");
+                raised += usize::from(wanted > likely);
+            }
+            assert!(total_joules(&found).0 >= joules * (1.0 - 1e-4));
+        }
+        assert!(raised > 20, "{raised}");
     }
 }

@@ -1,10 +1,12 @@
 //! Solvers that several methods share. They know numbers, not rounds.
 
 mod bandwidth;
+mod curve;
 mod cuts;
 mod energy;
 mod fractional;
 mod interval;
+mod lambert;
 mod least_energy;
 
 pub use bandwidth::{Channel, Down, Need, finish_at, finish_together};
@@ -12,4 +14,4 @@ pub use cuts::{Board, descend};
 pub use energy::{EnergyQueue, Tradeoff, share_by_energy};
 pub use fractional::{Fraction, dinkelbach};
 pub use interval::{Latency, best_interval, stationary_interval};
-pub use least_energy::{Allocation, CutChoice, LeastEnergy, Participant, total_joules};
+pub use least_energy::{Allocation, CutChoice, LeastEnergy, Participant, Sure, total_joules};

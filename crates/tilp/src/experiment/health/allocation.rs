@@ -133,6 +133,7 @@ fn participant(
             sent_bits: Bits::from_bytes(job.up + job.sync_up).0,
             computation: computation_delay(job.work, hardware.operations_per_cycle, hardware.clock),
             compute,
+            sure: None,
         }
     };
     let fits = |cut: &&usize| cost.profile.memory(**cut) <= Bytes(row.memory_bytes);
