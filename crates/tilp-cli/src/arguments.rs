@@ -46,6 +46,9 @@ pub enum Verb {
     /// Run methods along an axis of the problem: the paper's figures
     #[command(after_help = STUDY)]
     Sweep(Sweep),
+    /// Find the learning rates of a method: one grid, one budget, tuning seeds
+    #[command(after_help = TUNE)]
+    Tune(Tune),
     /// Make tables, figures and one page of studies; shards are put together
     Report(Report),
     /// Show a finished run to the twin: predicted against realised, before and after calibration
@@ -187,6 +190,56 @@ pub struct Sweep {
     /// and `hidden`]
     #[arg(long, value_delimiter = ',')]
     pub methods: Vec<String>,
+}
+
+const TUNE: &str = "\
+Every rate is run on every seed, as ordinary runs that are kept: started again, or with more rates or
+seeds, it goes on. A rate is stable if no run of it is more than 5 points of success below the base
+policy at a measurement in rounds 50 to 200, ends more than 15 points below its own best measurement,
+or diverges. Of the stable rates the one with the best final success is picked. Runs are measured
+every 50 rounds on 16 episodes per terminal and at the end on 32, unless --set says otherwise. The
+folder holds runs/RATE/METHOD-SEED, tune.json and tune.md.
+
+Exit codes: 0 measured, also if runs diverged or no rate is stable, 1 some run failed otherwise or a
+folder cannot be read or written, 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTERM
+and SIGUSR1 after the rounds in progress; checkpoints were written";
+
+/// `tilp tune`.
+#[derive(Args)]
+pub struct Tune {
+    /// The method
+    pub method: String,
+    /// A built-in scenario or a TOML file
+    #[arg(default_value = "default")]
+    pub scenario: String,
+    /// Learning rates, separated by commas: SERVER/TERMINAL, or one number for both [default: 1/8, 1/4,
+    /// 1/2, 1 and 2 times learning.server_rate and learning.terminal_rate]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    pub rates: Vec<String>,
+    /// Tuning seeds, 1000 or more: `1000..1002` or `1000,1003`
+    #[arg(long, default_value = "1000..1002")]
+    pub seeds: String,
+    /// Rounds of every run
+    #[arg(long)]
+    pub rounds: Option<u64>,
+    /// Override a value of the scenario, with a dotted key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// Runs at a time [default: one for each core]
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Folder for runs and findings [default: studies/tune-SCENARIO-METHOD-HASH]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Rounds between checkpoints
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing but the result
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// `tilp report`.

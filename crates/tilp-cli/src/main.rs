@@ -35,6 +35,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Compare(compare) => commands::study::compare(compare),
         Verb::Ablate(ablate) => commands::study::ablate(ablate),
         Verb::Sweep(sweep) => commands::study::sweep(sweep),
+        Verb::Tune(tune) => commands::tune::tune(&tune),
         Verb::Report(report) => commands::report::report(report),
         Verb::Twin(twin) => commands::twin::twin(twin),
         Verb::Channel(channel) => commands::channel::channel(channel),

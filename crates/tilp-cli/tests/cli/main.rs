@@ -13,6 +13,7 @@
 //! - `serve`: clients of a policy, good and bad.
 //! - `signals`: Ctrl-C and SIGTERM.
 //! - `study`: shards, kills, and studies that are refused.
+//! - `tune`: learning rates on kept runs.
 //! - `twin`: `tilp twin` and the folders it refuses.
 
 mod bad_input;
@@ -29,6 +30,7 @@ mod scratch;
 mod serve;
 mod signals;
 mod study;
+mod tune;
 mod twin;
 
 use std::path::Path;

@@ -143,11 +143,12 @@ fn every_verb_has_help_and_the_first_lists_the_exit_codes() {
     for line in ["0    done", "1    failed", "2    bad usage or bad input", "130 ", "143 "] {
         assert!(help.contains(line), "no `{line}` in {help}");
     }
-    for verb in ["run", "twin", "plan", "scenario", "policy"] {
+    for verb in ["run", "tune", "twin", "plan", "scenario", "policy"] {
         assert!(help.contains(&format!("  {verb} ")), "no {verb} in {help}");
     }
     for verb in [
         &["run"][..],
+        &["tune"],
         &["twin"],
         &["plan"],
         &["scenario"],

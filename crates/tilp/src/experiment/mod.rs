@@ -11,7 +11,9 @@ mod pretrain;
 mod regime;
 pub mod replay;
 mod single;
+mod stability;
 pub mod study;
+pub mod tune;
 
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};

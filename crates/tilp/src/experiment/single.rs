@@ -83,6 +83,13 @@ pub enum RunError {
     },
 }
 
+impl RunError {
+    /// Whether the reason that a failed run left behind is that training diverged.
+    pub(super) fn is_divergence(reason: &str) -> bool {
+        reason.contains(": the training loss is ")
+    }
+}
+
 impl From<CellError> for RunError {
     fn from(error: CellError) -> Self {
         Self::Loop(error.into())

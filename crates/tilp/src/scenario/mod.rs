@@ -72,6 +72,20 @@ impl Scenario {
         Self::checked(load::vary(table, &self.place, self.folder.clone(), overrides)?)
     }
 
+    /// The same scenario with learning rates of its own for a method: server side, terminal side.
+    pub fn with_rates(&self, method: &str, rates: [f64; 2]) -> Result<Self, ScenarioError> {
+        let [server_rate, terminal_rate] = rates;
+        let mut raw = self.raw.clone();
+        let own = raw::MethodRates { server_rate, terminal_rate };
+        raw.methods.rates.insert(method.to_owned(), own);
+        Self::checked(Loaded { raw, place: self.place.clone(), folder: self.folder.clone() })
+    }
+
+    /// Learning rates of methods without rates of their own: server side, terminal side.
+    pub fn common_rates(&self) -> [f64; 2] {
+        [self.raw.learning.server_rate, self.raw.learning.terminal_rate]
+    }
+
     fn checked(mut loaded: Loaded) -> Result<Self, ScenarioError> {
         profile::read_tables(&mut loaded)?;
         check::check(&loaded)?;

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::criteria::{Criterion, Finding, table};
 use super::{Examination, allocation, participation, robots};
+use crate::experiment::stability::{
+    MOST_BELOW_BASE, MOST_BELOW_BEST, below_base, below_best, worst,
+};
 use crate::experiment::study::{Finished, Job, Outcome, StudyError, StudyFolder, Subject};
 use crate::record::RecordError;
 use crate::scenario::{Cache, Scenario, ScenarioError, Seeds, method};
@@ -13,8 +16,6 @@ use crate::statistics::mean;
 const STEADY: [&str; 3] = ["random", "deficit", "splitfed+guard+q0.9"];
 /// The methods of which no run may be lost, and whose replicates must end alike.
 const FOUR: [&str; 4] = ["random", "deficit", "splitfed+guard+q0.9", "splitnn+guard+q0.75"];
-/// Rounds at which success is compared with the base policy.
-const EARLY: [u64; 4] = [50, 100, 150, 200];
 /// Share of the terminals that is the far third.
 const FAR: &str = "methods.reference.skip_far_share=0.3333333333333333";
 
@@ -270,34 +271,19 @@ fn finals(runs: &[(Seeds, Finished)]) -> Vec<f64> {
     runs.iter().filter_map(|(_, run)| run.summary.success_final).collect()
 }
 
-/// By how many points a run was below the base policy at worst, early on.
-fn early_dip(run: &Finished) -> Option<f64> {
-    let curve = &run.summary.success_curve;
-    let base = curve.iter().find(|(round, _)| *round == 0)?.1;
-    let early = curve.iter().filter(|(round, _)| EARLY.contains(round));
-    early.map(|(_, success)| 100.0 * (base - success)).reduce(f64::max)
-}
-
-/// By how many points a run ended below its own best.
-fn loss(run: &Finished) -> Option<f64> {
-    let best = run.summary.success_curve.iter().map(|(_, success)| *success).reduce(f64::max)?;
-    Some(100.0 * (best - run.summary.success_final?))
-}
-
 fn stable(methods: &[(&str, Runs)]) -> Finding {
-    let worst = |runs: &[(Seeds, Finished)], of: fn(&Finished) -> Option<f64>| {
-        runs.iter().filter_map(|(_, run)| of(run)).reduce(f64::max)
-    };
     let mut rows = Vec::new();
     for (name, runs) in methods {
-        let dip = worst(runs, early_dip).filter(|_| STEADY.contains(name));
-        let lost = runs.iter().filter(|(_, run)| loss(run).is_some_and(|loss| loss > 15.0)).count();
+        let of = || runs.iter().map(|(_, run)| run);
+        let dip = worst(of(), below_base).filter(|_| STEADY.contains(name));
+        let is_lost = |run: &&Finished| below_best(run).is_some_and(|by| by > MOST_BELOW_BEST);
+        let lost = of().filter(is_lost).count();
         rows.push(json!({
             "method": name,
             "runs": runs.len(),
             "success_%": mean(finals(runs)).map(|mean| 100.0 * mean),
             "worst_below_base_points": dip,
-            "worst_below_own_best_points": worst(runs, loss),
+            "worst_below_own_best_points": worst(of(), below_best),
             "lost": lost,
         }));
     }
@@ -311,7 +297,7 @@ fn stable(methods: &[(&str, Runs)]) -> Finding {
          below the own best)",
         largest("worst_below_own_best_points")
     );
-    let holds = Some(dip <= 5.0 && lost == 0);
+    let holds = Some(dip <= MOST_BELOW_BASE && lost == 0);
     let columns = [
         "method",
         "runs",
@@ -377,8 +363,8 @@ mod tests {
     fn a_run_is_stable_if_it_never_falls_below_its_base_and_ends_near_its_best() {
         let curve = [(0, 0.3), (50, 0.26), (100, 0.4), (200, 0.5), (500, 0.8)];
         let steady = run(1000, 0, &curve, 0.7);
-        assert!((early_dip(&steady.1).unwrap() - 4.0).abs() < 1e-9);
-        assert!((loss(&steady.1).unwrap() - 10.0).abs() < 1e-9);
+        assert!((below_base(&steady.1).unwrap() - 4.0).abs() < 1e-9);
+        assert!((below_best(&steady.1).unwrap() - 10.0).abs() < 1e-9);
         let finding = stable(&[("random", vec![steady.clone()])]);
         assert_eq!(finding.holds, Some(true));
         // A dip of a sequential relay is not judged, a loss is.
