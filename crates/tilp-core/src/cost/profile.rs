@@ -40,7 +40,7 @@ impl CutProfile {
 /// Sizes of the policy: everything a cost depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Samples in a minibatch, K_n.
+    /// Samples in a minibatch, K_n; see [`Profile::samples`].
     pub batch: usize,
     /// Values of a label.
     pub action: usize,
@@ -59,9 +59,10 @@ impl Profile {
         self.cuts[cut - 1].operations * samples as f64
     }
 
-    /// K_n: samples in the minibatch of a terminal that has `n_samples` in all.
-    pub fn samples(&self, _n_samples: usize) -> usize {
-        self.batch
+    /// K_n: samples in the minibatch of a terminal that has `n_samples` in all. A minibatch holds no
+    /// sample twice, so a terminal with fewer samples than `batch` computes and sends all of them.
+    pub fn samples(&self, n_samples: usize) -> usize {
+        self.batch.min(n_samples)
     }
 
     /// m(l): memory of the terminal.

@@ -10,7 +10,7 @@ use super::training::{Part, Tally};
 use super::truth::Foresight;
 use super::{LearningCurve, Twin};
 use crate::cost::{FrontCopies, Grant};
-use crate::round::{Observation, TerminalDecision, Violation};
+use crate::round::{Observation, TerminalDecision, TerminalView, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 
 /// What the twin needs to know to go on from here; one entry per terminal.
@@ -149,7 +149,8 @@ impl Twin {
             Some(norm) if mean_square > 0.0 => (norm * norm / mean_square).clamp(least, most) - 1.0,
             _ => 0.0,
         };
-        let batch = self.nominal.cost.profile.batch;
+        let profile = &self.nominal.cost.profile;
+        let minibatch = |one: &TerminalView| profile.samples(one.report.n_samples) as f64;
         let log_loss = self.training.log_losses(seen.loss);
         let variance = self.training.variances();
         let outlook = self.outlook(seen);
@@ -161,7 +162,7 @@ impl Twin {
             known: terminals.iter().map(|one| one.report.fading_power).collect(),
             copies: terminals.iter().map(|one| FrontCopies::from(&one.report)).collect(),
             memory: terminals.iter().map(|one| one.report.memory).collect(),
-            samples: terminals.iter().map(|one| one.report.n_samples.min(batch) as f64).collect(),
+            samples: terminals.iter().map(minibatch).collect(),
             push: terminals.iter().map(|one| push(one.gradient_norm)).collect(),
             bandwidth: terminals.iter().map(|one| one.previous_bandwidth).collect(),
             success: self.cautious_success(&log_loss, &variance, outlook),

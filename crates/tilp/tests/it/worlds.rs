@@ -269,6 +269,52 @@ fn an_encoded_payload_is_what_the_engine_really_sends() {
 }
 
 #[test]
+fn a_terminal_with_fewer_samples_than_a_minibatch_is_billed_for_those_it_has() {
+    let short = ["learning.batch=4096", "limits.deadline_s=50"];
+    for (payload, label_bytes) in [("encoded", 16.0), ("nominal", 0.0)] {
+        let mut parts =
+            parts("random", &[&short[..], &[&format!("learning.payload={payload}")]].concat());
+        let (n, _) = best_two(&mut parts);
+        let report = observe(&mut parts).reports()[n];
+        assert!(report.n_samples < 4096);
+        let one = share(&parts);
+        let executed = execute_only(&mut parts, &[(n, one)]);
+        let (billed, cost) = (&books(&executed).terminals[n], &parts.cell.radio().cost);
+        // Uncompressed and in 32 bits: activation and gradient of every sample, the labels once.
+        let per_sample = (4 * cost.profile.activation(one.cut)) as f64;
+        let up = (per_sample + label_bytes) * report.n_samples as f64;
+        let within = |bytes: u64, expected: f64| (bytes as f64 / expected - 1.0).abs() < 0.02;
+        assert!(within(billed.bytes_up.0, up), "{payload}: {} up", billed.bytes_up.0);
+        assert!(within(billed.bytes_down.0, per_sample * report.n_samples as f64), "{payload}");
+        let work = cost.profile.work(one.cut, report.n_samples);
+        let hardware = parts.cell.radio().truth[n];
+        let (speed, clock) = (hardware.operations_per_cycle, hardware.clock);
+        let seconds = tilp::wireless::computation_delay(work, speed, clock);
+        let seen = executed.outcome.terminals[n].computation;
+        assert!((seen.0 / seconds.0).ln().abs() < 0.3, "{payload}: {seen:?} and {seconds:?}");
+    }
+}
+
+#[test]
+fn a_guard_predicts_what_a_terminal_with_few_samples_costs() {
+    // With exact meters and no hidden hardware the guard's prediction is the truth: with deadlines
+    // so short that a whole minibatch would miss them, everybody that it schedules is in time.
+    let exact = [
+        "hardware.measurement_noise=0",
+        "hardware.hidden_share=0",
+        "cell.hidden_noise_figure_db=0",
+        "methods.baselines.guard.margin=1",
+        "learning.batch=4096",
+    ];
+    let mut parts = parts("splitfed+guard", &exact);
+    let rounds = until(&mut parts, 4);
+    let scheduled = rounds.iter().flat_map(|round| round.order.plan.decision().scheduled()).count();
+    assert!(scheduled > 4, "{scheduled} participations");
+    let late = |round: &RoundRecord| round.outcome.terminals.iter().any(|one| one.late);
+    assert!(!rounds.iter().any(late));
+}
+
+#[test]
 fn without_measurement_noise_the_truth_is_observed_until_the_round_closes() {
     let mut parts = parts("splitfed", &["hardware.measurement_noise=0"]);
     let deadline = parts.cell.radio().cost.limits.deadline;

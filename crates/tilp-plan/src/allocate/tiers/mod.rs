@@ -116,7 +116,7 @@ impl TierPlanner {
             options,
             times,
             weight: (0..=last).map(weight).collect(),
-            crossing_s: self.crossing(among.len()),
+            crossing_s: self.crossing(seen, among),
             model_s: self.hierarchy.map_or(0.0, |wired| 2.0 * 8.0 * whole / wired.backhaul_bps),
             drift: self.estimate.drift(whole / 4.0),
             longest: self.longest,
@@ -125,12 +125,14 @@ impl TierPlanner {
 
     /// Time of activation and gradient of a group between edge and cloud, by layer; empty without
     /// edge servers.
-    fn crossing(&self, sharers: usize) -> Vec<f64> {
+    fn crossing(&self, seen: &Observation, among: &[usize]) -> Vec<f64> {
         let Some(wired) = self.hierarchy else { return Vec::new() };
         let profile = &self.setup.problem.cost.profile;
-        let group = sharers.div_ceil(wired.edges.max(1)) as f64;
+        let group = among.len().div_ceil(wired.edges.max(1)) as f64;
+        let minibatch = |&n: &usize| profile.samples(seen.terminals[n].report.n_samples);
+        let samples = among.iter().map(minibatch).sum::<usize>() as f64 / among.len().max(1) as f64;
         let time = |layer: usize| {
-            let values = (profile.activation(layer) * profile.batch) as f64;
+            let values = profile.activation(layer) as f64 * samples;
             2.0 * group * 32.0 * values / wired.backhaul_bps
         };
         (1..profile.cuts.len()).map(time).collect()

@@ -81,6 +81,8 @@ impl Moves {
 struct Terminal {
     group: usize,
     samples: f32,
+    /// First row of its table in [`Field::sizes`].
+    sizes: usize,
     push: f32,
     own_weight: f32,
     cuts: Cuts,
@@ -128,7 +130,8 @@ pub struct Field {
     snr: Vec<f32>,
     safe_snr: Vec<f32>,
     usual: Vec<f32>,
-    /// Bits up, bits down and noise of the compression, per cut and level.
+    /// Bits up, bits down and noise of the compression, per cut and level. One table for each number
+    /// of samples in a minibatch that occurs; [`Terminal::sizes`] says where it starts.
     sizes: Vec<Row>,
     /// Layers in front of a cut, and their bits.
     layers: [f32; MAX_CUTS],
@@ -179,12 +182,22 @@ impl Field {
         let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
         let n_layers = profile.cuts.len();
         let bits = |bytes: Bytes| 8.0 * bytes.0 as f32;
-        let size = |cut: usize, level: usize| -> Row {
+        let size = |samples: usize, cut: usize, level: usize| -> Row {
             let q = compression_at(limits, level);
-            let job = nominal.cost.accounting.training(profile, profile.batch, cut, q, n_layers, 0);
+            let job = nominal.cost.accounting.training(profile, samples, cut, q, n_layers, 0);
             [bits(job.up), bits(job.down), compression_noise(q) as f32, 0.0]
         };
-        let levels = |&cut: &usize| (0..COMPRESSION_LEVELS).map(move |level| size(cut, level));
+        let mut minibatches: Vec<usize> = state.samples.iter().map(|one| *one as usize).collect();
+        minibatches.sort_unstable();
+        minibatches.dedup();
+        let table = |&samples: &usize| -> Vec<Row> {
+            let levels = |&cut| (0..COMPRESSION_LEVELS).map(move |level| size(samples, cut, level));
+            limits.cuts.iter().flat_map(levels).collect()
+        };
+        let start = |n: usize| {
+            let place = minibatches.partition_point(|one| *one < state.samples[n] as usize);
+            place * limits.cuts.len() * COMPRESSION_LEVELS
+        };
         let message =
             |layers: usize| bits(nominal.cost.accounting.delivery(profile, layers).sync_up);
         let is_billed = message(n_layers) > 0.0;
@@ -210,13 +223,13 @@ impl Field {
             every: nominal.aggregate_every,
             drops_late,
             task_driven: options.task_driven,
-            terminals: (0..state.gain.len()).map(|n| terminal(twin, state, n)).collect(),
+            terminals: (0..state.gain.len()).map(|n| terminal(twin, state, n, start(n))).collect(),
             snr,
             safe_snr,
             usual: (0..state.gain.len())
                 .map(|n| (state.gain[n] / twin.network.hardware(n).noise_w_per_hz) as f32)
                 .collect(),
-            sizes: limits.cuts.iter().flat_map(levels).collect(),
+            sizes: minibatches.iter().flat_map(table).collect(),
             layers: each_cut(&limits.cuts, &|cut| cut as f32),
             models: each_cut(&limits.cuts, &model),
             header,
@@ -301,7 +314,7 @@ impl Field {
         let fetch = self.message(bits_of(layer) - bits_of(held));
         let delivery =
             if self.aggregates(0) { self.message(bits_of(layer.max(pending))) } else { 0.0 };
-        let [up, down, ..] = self.sizes[size];
+        let [up, down, ..] = self.sizes[self.terminals[n].sizes + size];
         let speed = |power: f32| {
             let signal = power * self.safe_snr[n];
             match self.model {
@@ -343,18 +356,19 @@ fn each_cut(cuts: &[usize], value: &dyn Fn(usize) -> f32) -> [f32; MAX_CUTS] {
     std::array::from_fn(|index| value(cuts[index.min(cuts.len() - 1)]))
 }
 
-fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
+fn terminal(twin: &Twin, state: &TwinState, n: usize, sizes: usize) -> Terminal {
     let nominal = twin.nominal();
     let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
+    let minibatch = state.samples[n] as usize;
     // Sure even if everybody is scheduled.
     let doubtful = twin.network.doubtful_hardware(n, twin.sure_z(state.gain.len()));
     let likely = twin.network.hardware(n);
     let seconds = |hardware: &crate::cost::Hardware, cut: usize| {
         let (speed, clock) = (hardware.operations_per_cycle, hardware.clock);
-        crate::wireless::computation_delay(profile.work(cut, profile.batch), speed, clock).0
+        crate::wireless::computation_delay(profile.work(cut, minibatch), speed, clock).0
     };
     let joules = |cut: usize| {
-        let (work, hungry) = (profile.work(cut, profile.batch), likely.energy_coefficient);
+        let (work, hungry) = (profile.work(cut, minibatch), likely.energy_coefficient);
         crate::wireless::energy(work, hungry, likely.clock, Watts(0.0), Seconds(0.0)).0.0
     };
     let excess = |cut: usize| {
@@ -377,6 +391,7 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize) -> Terminal {
     Terminal {
         group: nominal.tasks[n],
         samples: state.samples[n] as f32,
+        sizes,
         push: state.push[n] as f32,
         own_weight: twin.training.own_weight(nominal.tasks[n]) as f32,
         deepest: cuts.excess[..limits.cuts.len()]

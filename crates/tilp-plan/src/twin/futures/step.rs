@@ -67,9 +67,9 @@ pub(super) fn fill_job(
 ) {
     let [layer, model] = look_up([&field.layers, &field.models], &one.cut);
     let held = model_bits(field, &futures.held[n]);
-    let mut sizes = [0.0; LANES];
+    let (mut sizes, start) = ([0.0; LANES], field.terminals[n].sizes as f32);
     for (lane, size) in sizes.iter_mut().enumerate() {
-        *size = one.cut[lane] * COMPRESSION_LEVELS as f32 + one.level[lane];
+        *size = start + one.cut[lane] * COMPRESSION_LEVELS as f32 + one.level[lane];
     }
     let [up, down, noise] = rows(&field.sizes, &sizes);
     for lane in 0..LANES {

@@ -45,6 +45,8 @@ pub struct Fake {
     held: Vec<usize>,
     owed: Vec<usize>,
     loss: Vec<f64>,
+    /// Samples of every terminal.
+    pub n_samples: Vec<usize>,
 }
 
 pub fn nominal(n: usize, rng: &mut Rng) -> Nominal {
@@ -121,6 +123,7 @@ impl Fake {
             held: vec![N_LAYERS; n],
             owed: vec![0; n],
             loss: (0..n).map(|n| 1.0 + 0.1 * (n % 5) as f64).collect(),
+            n_samples: vec![1000; n],
         }
     }
 
@@ -134,7 +137,7 @@ impl Fake {
                 id: TerminalId(n as u32),
                 hardware: self.nominal.hardware[n],
                 memory: Bytes(if n.is_multiple_of(4) { 4_500 } else { 100_000 }),
-                n_samples: 1000,
+                n_samples: self.n_samples[n],
                 task: self.nominal.tasks[n],
                 gain: Gain(self.gains[n]),
                 fading_power: self.fades[n][0].powi(2) + self.fades[n][1].powi(2),
@@ -194,7 +197,7 @@ impl Fake {
             let (job, bandwidth, power) = if t.scheduled {
                 let job = accounting.training(
                     profile,
-                    profile.batch,
+                    profile.samples(self.n_samples[n]),
                     t.cut,
                     t.compression,
                     self.held[n],

@@ -72,12 +72,15 @@ fn the_sizes_of_the_default_policy_are_these() {
 fn the_bytes_of_a_round_are_known_beforehand() {
     for compressor in [Compressor::Quantize, Compressor::TopK, Compressor::RandomTopK] {
         for (cut, q) in [(2, 0.0), (3, 0.75), (5, 0.9), (6, 0.3)] {
-            let mut engine = engine(policy(), Settings { compressor, ..settings() }, &[20]);
-            let outcome = engine.round(0, &all_at(&engine, cut, q)).unwrap()[0];
+            // Minibatches have 16 samples; the second terminal has only 9 in all.
+            let mut engine = engine(policy(), Settings { compressor, ..settings() }, &[20, 9]);
+            let outcomes = engine.round(0, &all_at(&engine, cut, q)).unwrap();
             let elements = engine.model().n_elements(cut);
-            let up = Activation::n_bytes(compressor, elements, 4, 16, q);
-            let down = CutGradient::n_bytes(compressor, elements, 16, q);
-            assert_eq!((outcome.up.0, outcome.down.0), (up as u64, down as u64));
+            for (outcome, samples) in outcomes.iter().zip([16, 9]) {
+                let up = Activation::n_bytes(compressor, elements, 4, samples, q);
+                let down = CutGradient::n_bytes(compressor, elements, samples, q);
+                assert_eq!((outcome.up.0, outcome.down.0), (up as u64, down as u64));
+            }
         }
     }
     let at = |q| Activation::n_bytes(Compressor::Quantize, 384, 4, 16, q);
