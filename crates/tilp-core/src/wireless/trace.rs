@@ -2,13 +2,17 @@
 
 use crate::units::Gain;
 
-/// A recorded channel: large-scale gain and fading power of every terminal over rounds.
+/// A recorded channel: total gains of every terminal over rounds.
 ///
-/// A run longer than the recording starts it again.
+/// A total gain is divided into a large-scale gain and a fading power. The large-scale gain of a
+/// round is the mean over the rounds up to it: what a base station can know then. A run longer than
+/// the recording starts it again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    gains: Vec<Gain>,
-    fading_powers: Vec<Vec<f64>>,
+    /// Total gains, round by round.
+    totals: Vec<Vec<f64>>,
+    /// Their sums over the rounds up to each.
+    sums: Vec<Vec<f64>>,
 }
 
 /// What is wrong with a recorded channel.
@@ -51,28 +55,53 @@ impl Trace {
         if linear.is_empty() {
             return Err(TraceError::Empty);
         }
-        Ok(Self::from_total_gains(&linear))
+        Ok(Self::from_total_gains(linear))
     }
 
-    /// Splits total gains into their mean over time and a fading power of mean one.
-    fn from_total_gains(rounds: &[Vec<f64>]) -> Self {
-        let n_rounds = rounds.len() as f64;
-        let mean = |n: usize| rounds.iter().map(|row| row[n]).sum::<f64>() / n_rounds;
-        let means: Vec<f64> = (0..rounds[0].len()).map(mean).collect();
-        let relative = |row: &Vec<f64>| row.iter().zip(&means).map(|(g, m)| g / m).collect();
-        let fading_powers = rounds.iter().map(relative).collect();
-        Self { gains: means.into_iter().map(Gain).collect(), fading_powers }
+    fn from_total_gains(totals: Vec<Vec<f64>>) -> Self {
+        let mut sum = vec![0.0; totals[0].len()];
+        let mut add = |row: &Vec<f64>| {
+            sum.iter_mut().zip(row).for_each(|(sum, gain)| *sum += gain);
+            sum.clone()
+        };
+        let sums = totals.iter().map(&mut add).collect();
+        Self { totals, sums }
     }
 
-    /// Large-scale gain of every terminal.
-    pub fn gains(&self) -> &[Gain] {
-        &self.gains
+    /// Number of terminals.
+    pub fn n_terminals(&self) -> usize {
+        self.totals[0].len()
     }
 
-    /// Fading power of every terminal in a round counted from 1.
-    pub fn fading_powers(&self, round: u64) -> &[f64] {
-        let index = (round.max(1) - 1) % self.fading_powers.len() as u64;
-        &self.fading_powers[index as usize]
+    /// Place of a round counted from 1 in the recording, and how often it was gone through before.
+    fn place(&self, round: u64) -> (usize, u64) {
+        let (index, length) = (round.max(1) - 1, self.totals.len() as u64);
+        ((index % length) as usize, index / length)
+    }
+
+    /// Total gain of a terminal in a round counted from 1.
+    pub fn total(&self, n: usize, round: u64) -> Gain {
+        Gain(self.totals[self.place(round).0][n])
+    }
+
+    /// Large-scale gain of a terminal as known in a round: the mean of its total gain up to then.
+    pub fn gain(&self, n: usize, round: u64) -> Gain {
+        let (at, times) = self.place(round);
+        let mut sum = self.sums[at][n];
+        if times > 0 {
+            sum += times as f64 * self.sums[self.sums.len() - 1][n];
+        }
+        Gain(sum / round.max(1) as f64)
+    }
+
+    /// Fading power of a terminal in a round: its total gain over its large-scale gain.
+    pub fn fading_power(&self, n: usize, round: u64) -> f64 {
+        self.total(n, round).0 / self.gain(n, round).0
+    }
+
+    /// Mean gain of a terminal over the whole recording. Nobody in a cell knows it before the end.
+    pub fn mean_gain(&self, n: usize) -> Gain {
+        self.gain(n, self.totals.len() as u64)
     }
 }
 
@@ -94,12 +123,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_split_into_mean_gain_and_fading() {
+    fn a_total_gain_is_the_mean_up_to_its_round_times_fading() {
         let rounds = [vec![-100.0, -90.0], vec![-110.0, -90.0]];
         let trace = Trace::from_gains_db(&rounds, 2).unwrap();
-        assert!((trace.gains()[0].0 - 0.55e-10).abs() < 1e-16);
-        assert!((trace.fading_powers(1)[0] - 1.0 / 0.55).abs() < 1e-12);
-        assert_eq!(trace.fading_powers(1), trace.fading_powers(3));
+        assert_eq!((trace.gain(0, 1), trace.fading_power(0, 1)), (trace.total(0, 1), 1.0));
+        assert!((trace.gain(0, 2).0 - 0.55e-10).abs() < 1e-16);
+        assert!((trace.fading_power(0, 2) - 0.1 / 0.55).abs() < 1e-12);
+        assert_eq!(trace.mean_gain(0), trace.gain(0, 2));
+        // It starts again: the mean goes on over all rounds.
+        assert_eq!(trace.total(0, 3), trace.total(0, 1));
+        assert!((trace.gain(0, 3).0 - 0.7e-10).abs() < 1e-16);
+        assert!((trace.gain(0, 4).0 - 0.55e-10).abs() < 1e-16);
+    }
+
+    #[test]
+    fn a_gain_does_not_depend_on_later_rounds() {
+        let rounds: Vec<Vec<f64>> = (0..9).map(|k| vec![-90.0 - 1.3 * (k % 4) as f64]).collect();
+        let mut other = rounds.clone();
+        other[5..].iter_mut().for_each(|row| row[0] += 20.0);
+        let traces = [&rounds, &other].map(|rounds| Trace::from_gains_db(rounds, 1).unwrap());
+        for round in 1..=5 {
+            assert_eq!(traces[0].gain(0, round), traces[1].gain(0, round));
+            assert_eq!(traces[0].fading_power(0, round), traces[1].fading_power(0, round));
+        }
+        assert_ne!(traces[0].gain(0, 6), traces[1].gain(0, 6));
     }
 
     #[test]

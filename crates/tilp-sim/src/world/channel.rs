@@ -21,11 +21,21 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// Large-scale gain of every terminal.
-    pub fn gains(&self) -> &[Gain] {
+    /// Large-scale gain of a terminal as known in a round. Of a recorded channel it is the mean up to
+    /// that round.
+    pub fn gain(&self, n: usize, round: u64) -> Gain {
         match self {
-            Self::Drawn { gains, .. } => gains,
-            Self::Recorded(trace) => trace.gains(),
+            Self::Drawn { gains, .. } => gains[n],
+            Self::Recorded(trace) => trace.gain(n, round),
+        }
+    }
+
+    /// Large-scale gain of a terminal over the whole run or recording, for measurements of a scenario
+    /// only: no base station knows a recording before its end.
+    pub fn mean_gain(&self, n: usize) -> Gain {
+        match self {
+            Self::Drawn { gains, .. } => gains[n],
+            Self::Recorded(trace) => trace.mean_gain(n),
         }
     }
 
@@ -33,11 +43,12 @@ impl Channel {
     pub fn fading_power(&self, n: usize, round: u64) -> f64 {
         match self {
             Self::Drawn { fading, .. } => fading.values()[n].power(),
-            Self::Recorded(trace) => trace.fading_powers(round)[n],
+            Self::Recorded(trace) => trace.fading_power(n, round),
         }
     }
 
-    /// Fading powers of this many rounds, the given one first, which must be the current one.
+    /// Fading powers of this many rounds relative to the gain of the given one, which comes first and
+    /// must be the current one.
     pub fn fading_powers_ahead(&self, round: u64, rounds: usize) -> Vec<Vec<f64>> {
         match self {
             Self::Drawn { fading, .. } => {
@@ -50,7 +61,9 @@ impl Channel {
                 (0..rounds).map(|_| next()).collect()
             }
             Self::Recorded(trace) => {
-                (0..rounds as u64).map(|k| trace.fading_powers(round + k).to_vec()).collect()
+                let power = |n: usize, k: u64| trace.total(n, round + k).0 / trace.gain(n, round).0;
+                let all = |k: u64| (0..trace.n_terminals()).map(|n| power(n, k)).collect();
+                (0..rounds as u64).map(all).collect()
             }
         }
     }

@@ -68,7 +68,7 @@ pub struct RoundTiming {
 impl Radio {
     /// Large-scale gain of a terminal in a round, as it is and as it is measured.
     pub fn gain(&self, id: TerminalId, round: u64) -> Gain {
-        let Gain(usual) = self.channel.gains()[id.0 as usize];
+        let Gain(usual) = self.channel.gain(id.0 as usize, round);
         Gain(usual * self.disturbances.gain_factor(id, round))
     }
 

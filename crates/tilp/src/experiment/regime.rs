@@ -68,7 +68,12 @@ impl Walk {
     fn power(&self, radio: &Radio, n: usize, round: u64) -> f64 {
         match &self.0 {
             Some(fading) => fading.values()[n].power(),
-            None => radio.channel.fading_power(n, round),
+            // Relative to the mean over the recording.
+            None => {
+                let Radio { channel, .. } = radio;
+                let total = channel.gain(n, round).0 * channel.fading_power(n, round);
+                total / channel.mean_gain(n).0
+            }
         }
     }
 
@@ -86,7 +91,7 @@ fn job(radio: &Radio, cut: usize, compression: f64) -> Job {
 }
 
 fn delay(radio: &Radio, n: usize, fade: f64, job: &Job, bandwidth: Hertz) -> Seconds {
-    let link = radio.cost.link(radio.channel.gains()[n], fade);
+    let link = radio.cost.link(radio.channel.mean_gain(n), fade);
     let grant = Grant { bandwidth, power: radio.cost.limits.power };
     cost(job, &radio.truth[n], &link, grant).delay()
 }
@@ -119,7 +124,7 @@ fn is_crowded(radio: &Radio, fades: &[f64]) -> bool {
     let Bytes(bytes) = job.air();
     let bits = bytes as f64 * 8.0;
     let link_rate = |n: usize, bandwidth: Hertz| -> BitsPerSecond {
-        let link = radio.cost.link(radio.channel.gains()[n], fades[n]);
+        let link = radio.cost.link(radio.channel.mean_gain(n), fades[n]);
         let grant = Grant { bandwidth, power: radio.cost.limits.power };
         let cost = cost(&job, &radio.truth[n], &link, grant);
         BitsPerSecond(bits / (cost.sending + cost.receiving).0)

@@ -68,7 +68,8 @@ pub struct Summary {
     pub success_final: Option<f64>,
     /// Its 95 % interval after Wilson.
     pub success_final_interval: Option<[f64; 2]>,
-    /// Final success of the far third of the terminals, by large-scale gain in the first round.
+    /// Final success of the far third of the terminals, by the mean of the large-scale gains
+    /// that they reported.
     pub success_far: Option<f64>,
     /// Final success of the task that succeeds least.
     pub success_worst_task: Option<f64>,
@@ -201,13 +202,14 @@ fn budget_used(history: &History, budget: Budget) -> BTreeMap<String, f64> {
     shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
 }
 
-/// Large-scale gain of every terminal in the first round in which it was there.
-fn first_gains(history: &History) -> BTreeMap<u64, f64> {
-    let mut gains = BTreeMap::new();
+/// Mean of the large-scale gains of every terminal, in decibels, over the rounds in which it was there.
+fn mean_gains(history: &History) -> BTreeMap<u64, f64> {
+    let mut gains: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for row in &history.terminals {
-        gains.entry(row.terminal).or_insert(row.gain_db);
+        let (sum, count) = gains.entry(row.terminal).or_default();
+        (*sum, *count) = (*sum + row.gain_db, *count + 1.0);
     }
-    gains
+    gains.into_iter().map(|(terminal, (sum, count))| (terminal, sum / count)).collect()
 }
 
 /// Terminals in the far third, those with the lowest gain.
@@ -216,7 +218,7 @@ pub fn n_far(n_terminals: usize) -> usize {
 }
 
 fn success_far(history: &History, finals: &[TerminalSuccess]) -> Option<f64> {
-    let gains = first_gains(history);
+    let gains = mean_gains(history);
     let gain = |one: &TerminalSuccess| gains.get(&u64::from(one.id.0)).copied();
     let mut by_gain: Vec<_> =
         finals.iter().filter_map(|one| Some((gain(one)?, one.count))).collect();

@@ -8,6 +8,7 @@
 //! - `members`: terminals that join and leave.
 //! - `methods`: decisions of the allocation methods.
 //! - `budgets`: budgets of a whole run.
+//! - `channels`: recorded channels and their future.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `events`: dated events: what changes, when, for whom, and who is told.
 //! - `examples`: the examples run and do what they say.
@@ -21,6 +22,7 @@
 
 mod baselines;
 mod budgets;
+mod channels;
 mod events;
 mod examples;
 mod heterogeneity;

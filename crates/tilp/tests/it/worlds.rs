@@ -425,7 +425,7 @@ fn eq_method_state_carries_the_three_blocks() {
     let channel = &parts.cell.radio().channel;
     for (n, view) in seen.terminals.iter().enumerate() {
         // Network: gains, fading of the round to come, bandwidths of the last.
-        assert_eq!(view.report.gain, channel.gains()[n]);
+        assert_eq!(view.report.gain, channel.gain(n, 3));
         assert_eq!(view.report.fading_power, channel.fading_power(n, 3));
         assert!(view.report.fading_power != first.terminals[n].report.fading_power);
         assert_eq!(view.previous_bandwidth, executed.order.plan.decision().terminals[n].bandwidth);

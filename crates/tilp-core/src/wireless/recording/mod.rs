@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(found.walls_m, [[0.0, 0.0, 5.0, 6.0]]);
         assert_eq!(found.doppler_hz, None);
         let trace = found.trace(2).unwrap();
-        assert!((trace.fading_powers(1)[0] / trace.fading_powers(2)[0] - 2.0).abs() < 0.01);
+        assert!((trace.total(0, 1).0 / trace.total(0, 2).0 - 2.0).abs() < 0.01);
     }
 
     #[test]
