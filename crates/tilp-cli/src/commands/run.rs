@@ -150,9 +150,10 @@ fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> Str
             summary.air_total_bytes as f64 / 1e6
         ),
         format!(
-            "  violation          {} mean, {} late",
+            "  violation          {} mean, {} late, {} unfit",
             number(summary.violation_mean),
-            summary.late_total
+            summary.late_total,
+            summary.unfit_total.unwrap_or_default()
         ),
         format!("  simulated time     {:.1} s", summary.clock_total_s),
         budget_used(summary),

@@ -9,7 +9,7 @@ use crate::scratch::SHORT;
 use crate::{Scratch, run, succeed, text, tilp};
 
 /// The metrics of the specification, but for those of wall time.
-const METRICS: [&str; 19] = [
+const METRICS: [&str; 20] = [
     "success_final",
     "rta",
     "latency_mean_s",
@@ -25,6 +25,7 @@ const METRICS: [&str; 19] = [
     "success_worst_task",
     "participation_min",
     "late_total",
+    "unfit_total",
     "sync_total_bytes",
     "energy_radio_j",
     "energy_compute_j",

@@ -26,8 +26,11 @@ pub struct TerminalOutcome {
     pub id: TerminalId,
     /// It was scheduled and finished in time, so it counted in learning.
     pub took_part: bool,
-    /// It was scheduled and did not make it.
+    /// It was scheduled, fits its memory, and did not finish before the round closed.
     pub late: bool,
+    /// It was scheduled with a cut that does not fit its memory. It is not late then, whatever it
+    /// took.
+    pub unfit: bool,
     /// The round closed before it had finished what it had to do.
     pub unfinished: bool,
     /// Measured delay of the round, zero if it had nothing to do. If the terminal did not finish:

@@ -239,7 +239,8 @@ impl<L: Learner> SimulatedCell<L> {
             TerminalOutcome {
                 id,
                 took_part: own.is_some(),
-                late: scheduled && !timing.in_time[n],
+                late: scheduled && timing.fits[n] && !timing.in_time[n],
+                unfit: !timing.fits[n],
                 unfinished,
                 delay: if unfinished { closes } else { timing.delays[n] * time },
                 computation: if scheduled { cost.computation * time } else { Seconds(0.0) },

@@ -221,6 +221,7 @@ fn outcome(round: u64) -> Outcome {
         id: TerminalId(n as u32),
         took_part: n == 0,
         late: n == 1,
+        unfit: n == 2,
         unfinished: n == 1,
         delay: Seconds([1.1, 2.9, 0.0][n]),
         computation: Seconds(0.5),

@@ -181,6 +181,7 @@ mod tests {
         for (from, to) in [
             (r#""cut":[2,2,1]"#, r#""cut":[2,2]"#),
             (r#""late":[false,true,false]"#, r#""late":[false,true]"#),
+            (r#""unfit":[false,false,true]"#, r#""unfit":[false,true]"#),
             (r#""bytes_up":[100,200,0]"#, r#""bytes_up":[100,200,0,0]"#),
             (r#""bytes_up":[100,200,0]"#, r#""bytes_up":[18446744073709551615,1,0]"#),
             (r#""successes":[4,0],"episodes":[8,8]"#, r#""successes":[9,0],"episodes":[8,8]"#),

@@ -17,7 +17,7 @@ row!(
         n_scheduled: u64,
         /// Terminals that counted in learning.
         n_took_part: u64,
-        /// Terminals that did not make it.
+        /// Scheduled terminals that fit their memory and missed the deadline.
         n_late: u64,
         /// Bandwidth asked for by all scheduled terminals together.
         bandwidth_hz: f64,
@@ -57,7 +57,11 @@ row!(
         report_success: Option<f64>,
         /// Episodes run in this round.
         episodes: u64,
+        /// Scheduled terminals that did not fit their memory. Files of earlier builds count them in
+        /// `n_late`.
+        n_unfit: u64,
     }
+    added "n_unfit"
 );
 
 row!(
@@ -79,7 +83,7 @@ row!(
         scheduled: bool,
         /// It counted in learning.
         took_part: bool,
-        /// It was scheduled and did not make it.
+        /// It was scheduled, fits its memory, and missed the deadline.
         late: bool,
         /// The round closed before it had finished, what it owed included.
         unfinished: bool,
@@ -127,7 +131,11 @@ row!(
         n_samples: u64,
         /// Its memory budget.
         memory_bytes: u64,
+        /// It was scheduled with a cut that does not fit its memory. Files of earlier builds have it
+        /// in `late`.
+        unfit: bool,
     }
+    added "unfit"
 );
 
 row!(
@@ -264,6 +272,7 @@ impl RoundRow {
             calibration_success: None,
             report_success: None,
             episodes: books.episodes,
+            n_unfit: count(&executed.terminals.unfit),
         }
     }
 }
@@ -315,6 +324,7 @@ impl TerminalRow {
             owed_layers: plan.owed_layers[n] as u64,
             n_samples: plan.n_samples[n] as u64,
             memory_bytes: plan.memory_bytes[n],
+            unfit: observed.is_unfit(n),
         }
     }
 }
@@ -335,7 +345,8 @@ mod tests {
     #[test]
     fn a_round_row_sums_what_happened_to_the_terminals() {
         let row = round_row(4);
-        assert_eq!((row.round, row.n_scheduled, row.n_took_part, row.n_late), (4, 2, 1, 1));
+        assert_eq!((row.round, row.n_scheduled, row.n_took_part), (4, 2, 1));
+        assert_eq!((row.n_late, row.n_unfit), (1, 1));
         assert_eq!((row.clock_s, row.duration_s), (8.0, 2.0));
         assert_eq!((row.volume_bytes, row.sync_bytes, row.air_bytes), (300, 7, 337));
         assert_eq!(row.energy_j, row.energy_radio_j + row.energy_compute_j);
@@ -343,6 +354,19 @@ mod tests {
         let rows = history(4).rounds;
         assert_eq!((rows[3].report_success, rows[2].report_success), (Some(0.5), None));
         assert_eq!((rows[3].calibration_success, rows[2].calibration_success), (Some(0.25), None));
+    }
+
+    #[test]
+    fn events_of_earlier_builds_do_not_tell_late_and_unfit_apart() {
+        let mut before = executed(4);
+        before.terminals.unfit.clear();
+        assert_eq!(before.check(3), Ok(()));
+        assert_eq!(RoundRow::of(&decided(4), &before).n_unfit, 0);
+        assert!(TerminalRow::all_of(&decided(4), &before).iter().all(|row| !row.unfit));
+        let rows = terminal_rows(4);
+        assert_eq!(rows.iter().map(|row| row.unfit).collect::<Vec<_>>(), [false, false, true]);
+        before.terminals.unfit.push(true);
+        assert!(before.check(3).is_err(), "one entry for three terminals");
     }
 
     #[test]

@@ -109,8 +109,12 @@ pub struct Summary {
     pub violation_zero_share: Option<f64>,
     /// Share of rounds in which the least scheduled terminal was scheduled.
     pub participation_min: Option<f64>,
-    /// Times a terminal was late.
+    /// Times a scheduled terminal missed the deadline.
     pub late_total: u64,
+    /// Times a scheduled terminal did not fit its memory. Summaries of the first version have none:
+    /// they count it in `late_total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit_total: Option<u64>,
     /// Episodes run: base policy, calibration, report and final.
     pub eval_episodes_total: u64,
     /// Simulated time of the run.
@@ -169,6 +173,7 @@ impl Summary {
             violation_zero_share: mean(no_violation),
             participation_min: participation_min(history),
             late_total: total(|row| row.n_late),
+            unfit_total: (!rounds.is_empty()).then(|| total(|row| row.n_unfit)),
             eval_episodes_total: total(|row| row.episodes)
                 + all.episodes
                 + evaluation.base.map_or(0, |count| count.episodes),
@@ -276,6 +281,7 @@ mod tests {
             ("violation_zero_share", "0.0"),
             ("participation_min", "0.0"),
             ("late_total", "6"),
+            ("unfit_total", "6"),
             ("eval_episodes_total", "64"),
             ("clock_total_s", "12.0"),
             ("success_curve", "[[0,0.3],[2,0.25],[4,0.5],[6,0.75]]"),

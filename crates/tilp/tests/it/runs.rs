@@ -31,9 +31,10 @@ fn whole(method: &str) -> Vec<RoundRecord> {
     until(&mut worlds::parts(method, &PINNED), ROUNDS)
 }
 
-/// The terminals of a round as letters; capitals were late.
+/// The terminals of a round as letters; capitals were late or do not fit their memory.
 fn who(round: &RoundRecord) -> String {
-    let mark = |n: usize| if round.outcome.terminals[n].late { "ABCDEF" } else { "abcdef" };
+    let failed = |n: usize| round.outcome.terminals[n].late || round.outcome.terminals[n].unfit;
+    let mark = |n: usize| if failed(n) { "ABCDEF" } else { "abcdef" };
     round.order.plan.decision().scheduled().map(|n| &mark(n)[n..=n]).collect()
 }
 

@@ -379,7 +379,10 @@ fn a_terminal_whose_memory_does_not_suffice_contributes_nothing() {
     let both = execute_only(&mut with, &[(good, shallow), (short, deep)]);
     execute_only(&mut without, &[(good, shallow)]);
     assert_eq!(weights(&with), weights(&without));
-    assert!(both.outcome.terminals[short].late && !both.outcome.terminals[short].took_part);
+    let left_out = &both.outcome.terminals[short];
+    assert_eq!((left_out.late, left_out.unfit, left_out.took_part), (false, true, false));
+    let fine = &both.outcome.terminals[good];
+    assert_eq!((fine.late, fine.unfit, fine.took_part), (false, false, true));
     assert_eq!(books(&both).violation.memory.0, excess);
     assert!(books(&both).violation.relative > 0.0);
 }

@@ -236,7 +236,8 @@ impl Fake {
             outcomes[n] = TerminalOutcome {
                 id: TerminalId(n as u32),
                 took_part: t.scheduled && in_time,
-                late: t.scheduled && !in_time,
+                late: t.scheduled && fits && !in_time,
+                unfit: t.scheduled && !fits,
                 unfinished,
                 delay: if unfinished { self.nominal.closes } else { cost.delay() * clock },
                 computation: spent.computation * computing,

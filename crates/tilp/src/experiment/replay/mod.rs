@@ -130,6 +130,7 @@ impl Replay {
             id: TerminalId(row.terminal as u32),
             took_part: row.took_part,
             late: row.late,
+            unfit: row.unfit,
             unfinished: row.unfinished,
             delay: Seconds(row.delay_observed_s),
             computation: Seconds(row.computation_observed_s),

@@ -53,7 +53,7 @@ const fn success(
 }
 
 /// All metrics, in the order of the tables.
-pub const METRICS: [Metric; 28] = [
+pub const METRICS: [Metric; 29] = [
     success("success_final", |run| run.success_final, |of| of.all),
     success("success_far", |run| run.success_far, |of| of.far),
     metric("success_worst_task", Some(true), |run| run.success_worst_task),
@@ -80,6 +80,7 @@ pub const METRICS: [Metric; 28] = [
     metric("violation_mean", Some(false), |run| run.violation_mean),
     metric("violation_zero_share", Some(true), |run| run.violation_zero_share),
     metric("late_total", Some(false), |run| Some(run.late_total as f64)),
+    metric("unfit_total", Some(false), |run| run.unfit_total.map(|times| times as f64)),
     metric("participation_min", Some(true), |run| run.participation_min),
     metric("eval_episodes_total", None, |run| Some(run.eval_episodes_total as f64)),
 ];
@@ -306,7 +307,7 @@ impl Table {
     /// The metrics that are written. Metrics that version 1 of the program did not have are left
     /// out if no run has a value, so that tables of old runs stay as they are.
     fn metrics(&self) -> Vec<&'static Metric> {
-        const LATER: [&str; 2] = ["success_area", "server_steps_per_round"];
+        const LATER: [&str; 3] = ["success_area", "server_steps_per_round", "unfit_total"];
         let runs = || self.rows.iter().flat_map(|row| &row.runs);
         let has = |metric: &Metric| runs().any(|(_, run)| (metric.value)(&run.summary).is_some());
         let written = |metric: &&Metric| !LATER.contains(&metric.name) || has(metric);

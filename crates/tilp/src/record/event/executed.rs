@@ -28,8 +28,12 @@ pub struct Executed {
 pub struct ExecutedTerminals {
     /// It counted in learning.
     pub took_part: Vec<bool>,
-    /// It was scheduled and did not make it.
+    /// It was scheduled, fits its memory, and did not finish before the round closed.
     pub late: Vec<bool>,
+    /// It was scheduled with a cut that does not fit its memory. Events of the first builds have no
+    /// such list: `late` is true there for both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<bool>,
     /// The round closed before it had finished.
     pub unfinished: Vec<bool>,
     /// Measured delay.
@@ -139,6 +143,7 @@ impl ExecutedTerminals {
         for one in &outcome.terminals {
             columns.took_part.push(one.took_part);
             columns.late.push(one.late);
+            columns.unfit.push(one.unfit);
             columns.unfinished.push(one.unfinished);
             columns.delay_s.push(one.delay.0.into());
             columns.computation_s.push(one.computation.0.into());
@@ -149,10 +154,18 @@ impl ExecutedTerminals {
         columns
     }
 
-    fn lengths(&self) -> [usize; 8] {
+    /// Whether a terminal did not fit its memory.
+    pub(in crate::record) fn is_unfit(&self, n: usize) -> bool {
+        self.unfit.get(n).is_some_and(|unfit| *unfit)
+    }
+
+    fn lengths(&self) -> [usize; 9] {
+        // A list that was not written yet is as long as the others.
+        let unfit = if self.unfit.is_empty() { self.late.len() } else { self.unfit.len() };
         [
             self.took_part.len(),
             self.late.len(),
+            unfit,
             self.unfinished.len(),
             self.delay_s.len(),
             self.computation_s.len(),

@@ -37,7 +37,7 @@ pub const COLUMNS: [Column; 8] = [
 ];
 
 /// What the paper does not count.
-pub const BESIDE: [Column; 13] = [
+pub const BESIDE: [Column; 14] = [
     column("Far third, %", "success_far", 1e2, 1, None),
     column("Worst task, %", "success_worst_task", 1e2, 1, None),
     column("s to 60 %", "tta_s_0.6", 1.0, 0, None),
@@ -50,6 +50,7 @@ pub const BESIDE: [Column; 13] = [
     column("Latency p95, s", "latency_p95_s", 1.0, 2, None),
     column("On the air, GB", "air_total_bytes", 1e-9, 3, None),
     column("Late", "late_total", 1.0, 0, None),
+    column("Unfit", "unfit_total", 1.0, 0, None),
     column("Server steps a round", "server_steps_per_round", 1.0, 1, None),
 ];
 
