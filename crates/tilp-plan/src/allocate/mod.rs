@@ -34,7 +34,7 @@ pub use oracle::{Oracle, OracleOptions};
 pub use problem::{DeficitOf, Problem, ReferenceKnobs};
 pub use published::{Planner, Published, Setup};
 pub use random::Random;
-pub use share::{Demand, equal_finish, minimum_bandwidth};
+pub use share::need;
 pub use splitfed::SplitFed;
 pub use splitnn::SplitNn;
 pub use tiers::{Hierarchy, TierKnobs};

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::share::{Demand, equal_finish};
-use crate::cost::{self, Cost, CostModel, Downlink, FrontCopies, Grant, Job, Link};
+use super::share::need;
+use super::solve::{Need, finish_together_by};
+use crate::cost::{self, Cost, CostModel, FrontCopies, Grant, Job, Link};
 use crate::round::{Decision, Observation, TerminalDecision};
-use crate::units::{Bits, BitsPerSecond, Bytes, Hertz, Seconds};
+use crate::units::{Bytes, Hertz, Seconds};
 use crate::wireless;
 
 /// The problem as the base station has it. Hardware and noise come from the data sheets that the
@@ -172,25 +173,29 @@ impl Problem {
         by_gain
     }
 
-    fn link(&self, seen: &Observation, n: usize) -> Link {
+    pub(super) fn link(&self, seen: &Observation, n: usize) -> Link {
         let report = &seen.terminals[n].report;
         self.cost.link(report.gain, report.fading_power)
     }
 
-    /// All bits of a job over its time on the air, at full power.
-    fn rate(&self, seen: &Observation, n: usize, job: &Job, bandwidth: Hertz) -> BitsPerSecond {
-        let link = self.link(seen, n);
+    /// What so many bytes need of the band at full power beside a fixed time; `received` of them
+    /// come down.
+    pub fn need(
+        &self,
+        seen: &Observation,
+        n: usize,
+        [all, received]: [Bytes; 2],
+        fixed_s: f64,
+    ) -> Need {
         let noise = seen.terminals[n].report.hardware.noise_w_per_hz;
-        let power = self.cost.limits.power;
-        match link.downlink {
-            Downlink::Shared => {
-                wireless::rate(link.model, bandwidth, power, link.gain, link.fading_power, noise)
-            }
-            Downlink::Own(_) => {
-                let cost = self.cost(seen, n, job, Grant { bandwidth, power });
-                BitsPerSecond(Bits::from_bytes(job.air()).0 / (cost.sending + cost.receiving).0)
-            }
-        }
+        need(&self.link(seen, n), self.cost.limits.power, noise, [all, received], fixed_s)
+    }
+
+    /// Nominal time of computation.
+    pub fn computation_s(&self, seen: &Observation, n: usize, job: &Job) -> f64 {
+        let hardware = &seen.terminals[n].report.hardware;
+        let (per_cycle, clock) = (hardware.operations_per_cycle, hardware.clock);
+        wireless::computation_delay(job.work, per_cycle, clock).0
     }
 
     fn finish_together(
@@ -200,27 +205,15 @@ impl Problem {
         compressions: &[f64],
         latest: Seconds,
     ) -> Option<Vec<Hertz>> {
-        let job = |&n: &usize| {
+        let needed = |&n: &usize| {
             let cut = self.fitting_cut(seen.terminals[n].report.memory);
-            self.job(seen, n, cut, compressions[n])
+            let job = self.job(seen, n, cut, compressions[n]);
+            let bytes = [job.air(), job.down + job.sync_down];
+            self.need(seen, n, bytes, self.computation_s(seen, n, &job))
         };
-        let jobs: Vec<Job> = scheduled.iter().map(job).collect();
-        let rates: Vec<_> = (scheduled.iter().zip(&jobs))
-            .map(|(&n, job)| move |bandwidth: Hertz| self.rate(seen, n, job, bandwidth))
-            .collect();
-        let demand = |((&n, job), rate): ((&usize, &Job), _)| {
-            let hardware = &seen.terminals[n].report.hardware;
-            let fixed = wireless::computation_delay(
-                job.work,
-                hardware.operations_per_cycle,
-                hardware.clock,
-            );
-            Demand { bits: job.air().0 as f64 * 8.0, fixed, rate }
-        };
-        let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
-        let demands: Vec<Demand> = scheduled.iter().zip(&jobs).zip(rates).map(demand).collect();
+        let needs: Vec<Need> = scheduled.iter().map(needed).collect();
         let band = self.band(seen, scheduled, seen.aggregates);
-        equal_finish(&demands, band, latest).map(|(_, bandwidths)| bandwidths)
+        finish_together_by(&needs, band, latest).map(|(_, bandwidths)| bandwidths)
     }
 
     fn fastest(&self, seen: &Observation, order: &[usize], compressions: &[f64]) -> usize {

@@ -1,8 +1,9 @@
 //! The radio regime of a cell: who misses the deadline, and whether deciding jointly could help.
 
-use crate::allocate::{Demand, equal_finish};
+use crate::allocate::need;
+use crate::allocate::solve::{Need, finish_at};
 use crate::cost::{CostModel, Grant, Job, cost};
-use crate::units::{BitsPerSecond, Bytes, Hertz, Seconds};
+use crate::units::{Hertz, Seconds};
 use crate::wireless::{Fading, computation_delay};
 use crate::world::{Channel, Radio};
 
@@ -121,23 +122,14 @@ fn is_crowded(radio: &Radio, fades: &[f64]) -> bool {
     let (band, deadline) = (radio.cost.limits.bandwidth, radio.cost.limits.deadline);
     let alone: Vec<usize> =
         (0..fades.len()).filter(|&n| delay(radio, n, fades[n], &job, band) <= deadline).collect();
-    let Bytes(bytes) = job.air();
-    let bits = bytes as f64 * 8.0;
-    let link_rate = |n: usize, bandwidth: Hertz| -> BitsPerSecond {
-        let link = radio.cost.link(radio.channel.mean_gain(n), fades[n]);
-        let grant = Grant { bandwidth, power: radio.cost.limits.power };
-        let cost = cost(&job, &radio.truth[n], &link, grant);
-        BitsPerSecond(bits / (cost.sending + cost.receiving).0)
-    };
-    let rates: Vec<_> =
-        alone.iter().map(|&n| move |bandwidth: Hertz| link_rate(n, bandwidth)).collect();
-    let demand = |(&n, rate): (&usize, _)| {
+    let needed = |&n: &usize| {
         let hardware = &radio.truth[n];
+        let link = radio.cost.link(radio.channel.mean_gain(n), fades[n]);
         let speed = hardware.operations_per_cycle;
         let fixed = computation_delay(job.work, speed, hardware.clock);
-        Demand { bits, fixed, rate }
+        let (power, bytes) = (radio.cost.limits.power, [job.air(), job.down + job.sync_down]);
+        need(&link, power, hardware.noise_w_per_hz, bytes, fixed.0)
     };
-    let rates = rates.iter().map(|rate| rate as &dyn Fn(Hertz) -> BitsPerSecond);
-    let demands: Vec<Demand> = alone.iter().zip(rates).map(demand).collect();
-    equal_finish(&demands, band, deadline).is_none()
+    let needs: Vec<Need> = alone.iter().map(needed).collect();
+    finish_at(&needs, band, deadline).is_none()
 }

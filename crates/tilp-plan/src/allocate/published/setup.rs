@@ -1,13 +1,13 @@
 //! What published methods are built from, and the small questions they all ask.
 
 use crate::allocate::Problem;
-use crate::allocate::solve::{Channel, Down, Need};
+use crate::allocate::share::channel;
+use crate::allocate::solve::{Channel, Need};
 use crate::cost::{Cost, Downlink, Grant, Hardware, Job, RoundInputs};
 use crate::rng::Seed;
 use crate::round::{Decision, Observation, ProjectedDecision, TerminalDecision};
 use crate::split::rule::Rule;
-use crate::units::{Bits, Bytes, Hertz, Seconds, Watts};
-use crate::wireless::{self, RateModel};
+use crate::units::{Bytes, Hertz, Seconds, Watts};
 
 /// What a published method knows beforehand.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,21 +101,13 @@ impl Setup {
     }
 
     fn channel_at(&self, seen: &Observation, n: usize, power: Watts) -> Channel {
-        let (view, problem) = (&seen.terminals[n], &self.problem);
-        let fading = match problem.cost.rate_model {
-            RateModel::Held => view.report.fading_power,
-            RateModel::Averaged => 1.0,
-        };
-        let received = power.0 * view.report.gain.0 * fading;
-        let strength_hz = received / view.report.hardware.noise_w_per_hz;
-        Channel { strength_hz, model: problem.cost.rate_model }
+        let noise = seen.terminals[n].report.hardware.noise_w_per_hz;
+        channel(&self.problem.link(seen, n), power, noise)
     }
 
     /// Nominal time of computation.
     pub fn computation_s(&self, seen: &Observation, n: usize, job: &Job) -> f64 {
-        let hardware = &seen.terminals[n].report.hardware;
-        let (per_cycle, clock) = (hardware.operations_per_cycle, hardware.clock);
-        wireless::computation_delay(job.work, per_cycle, clock).0
+        self.problem.computation_s(seen, n, job)
     }
 
     /// What a job needs of the band.
@@ -133,17 +125,7 @@ impl Setup {
         received: Bytes,
         fixed_s: f64,
     ) -> Need {
-        let channel = self.channel(seen, n);
-        let bits = |bytes: Bytes| Bits::from_bytes(bytes).0;
-        match self.problem.cost.downlink {
-            Downlink::Shared => Need { bits: bits(all), fixed_s, channel, down: None },
-            Downlink::Own(_) => {
-                let channel_down = self.channel_down(seen, n);
-                let down = Down { bits: bits(received), channel: channel_down };
-                let sent = Bytes(all.0 - received.0);
-                Need { bits: bits(sent), fixed_s, channel, down: Some(down) }
-            }
-        }
+        self.problem.need(seen, n, [all, received], fixed_s)
     }
 
     /// A terminal scheduled at full power with the fixed compression.

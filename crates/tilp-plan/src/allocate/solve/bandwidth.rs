@@ -3,8 +3,6 @@
 use crate::units::{BitsPerSecond, Hertz, Seconds};
 use crate::wireless::{RateModel, ergodic_efficiency};
 
-use crate::allocate::share::minimum_bandwidth;
-
 /// A link at fixed power: its rate depends on the bandwidth alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Channel {
@@ -193,6 +191,26 @@ fn averaged_root(a: f64, start: f64) -> f64 {
     y
 }
 
+/// The least bandwidth up to `most` that gives a rate, by bisection; none if even `most` does not.
+fn minimum_bandwidth(
+    wanted: BitsPerSecond,
+    most: Hertz,
+    rate: &dyn Fn(Hertz) -> BitsPerSecond,
+) -> Option<Hertz> {
+    if rate(most) < wanted {
+        return None;
+    }
+    let (mut low, mut high) = (0.0, most.0);
+    while high - low > 1e-12 * high {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break; // neighbouring floats
+        }
+        if rate(Hertz(middle)) < wanted { low = middle } else { high = middle }
+    }
+    Some(Hertz(high))
+}
+
 /// Least bandwidths with which all are done at this time; none if they do not fit the band.
 pub fn finish_at(needs: &[Need], band: Hertz, finish: Seconds) -> Option<Vec<Hertz>> {
     let mut left = band.0;
@@ -224,6 +242,16 @@ pub fn finish_together(needs: &[Need], band: Hertz) -> Option<(Seconds, Vec<Hert
         best.iter_mut().for_each(|bandwidth| bandwidth.0 *= band.0 / used);
     }
     Some((Seconds(high), best))
+}
+
+/// The same; none if somebody cannot be done by `latest` then.
+pub fn finish_together_by(
+    needs: &[Need],
+    band: Hertz,
+    latest: Seconds,
+) -> Option<(Seconds, Vec<Hertz>)> {
+    finish_at(needs, band, latest)?;
+    finish_together(needs, band)
 }
 
 /// Bandwidth beyond the band that everybody together needs to be done at this time.
@@ -344,6 +372,18 @@ mod tests {
                 assert!((need.finish(*bandwidth) / finish.0 - 1.0).abs() < 1e-9, "seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn whoever_cannot_be_done_in_time_is_told_before_the_band_is_shared() {
+        for seed in 0..10 {
+            let needs = needs(seed, 8);
+            let (finish, split) = finish_together(&needs, Hertz(1e7)).unwrap();
+            let by = |share: f64| finish_together_by(&needs, Hertz(1e7), finish * share);
+            assert_eq!(by(1.0 + 1e-9), Some((finish, split)), "seed {seed}");
+            assert_eq!(by(1.0 - 1e-9), None, "seed {seed}");
+        }
+        assert!(finish_together_by(&[], Hertz(1e7), Seconds(1.0)).is_some_and(|(_, b)| b.is_empty()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod interval;
 mod lambert;
 mod least_energy;
 
-pub use bandwidth::{Channel, Down, Need, finish_at, finish_together};
+pub use bandwidth::{Channel, Down, Need, finish_at, finish_together, finish_together_by};
 pub use cuts::{Board, descend};
 pub use energy::{EnergyQueue, Tradeoff, share_by_energy};
 pub use fractional::{Fraction, dinkelbach};
