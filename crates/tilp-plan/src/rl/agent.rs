@@ -3,6 +3,7 @@
 use super::policy::Space;
 use super::replay::Replay;
 use super::sac::{Report, Sac, Settings, Trained};
+use crate::nn::optimiser::Moments;
 use crate::rng::Seed;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
@@ -38,13 +39,21 @@ impl Agent {
 }
 
 fn save(trained: &Trained, name: &str, snapshot: &mut Snapshot) {
-    snapshot.put_f32(name, trained.weights.clone());
-    trained.adam.save(name, snapshot);
+    let Trained { weights, moments } = trained;
+    snapshot.put_f32(name, weights.clone());
+    snapshot.put_f32(&format!("{name}/mean"), moments.mean.clone());
+    snapshot.put_f32(&format!("{name}/square"), moments.square.clone());
+    snapshot.put_u64(&format!("{name}/steps"), vec![moments.steps]);
 }
 
 fn restore(trained: &mut Trained, name: &str, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-    trained.weights = snapshot.f32(name, trained.weights.len())?.to_vec();
-    trained.adam.restore(name, snapshot)
+    let n = trained.weights.len();
+    let mean = snapshot.f32(&format!("{name}/mean"), n)?.to_vec();
+    let square = snapshot.f32(&format!("{name}/square"), n)?.to_vec();
+    let steps = snapshot.u64(&format!("{name}/steps"), 1)?[0];
+    trained.weights = snapshot.f32(name, n)?.to_vec();
+    trained.moments = Moments { mean, square, steps };
+    Ok(())
 }
 
 const CRITICS: [&str; 2] = ["rl/critic0", "rl/critic1"];

@@ -18,7 +18,6 @@
 #![allow(clippy::needless_range_loop, reason = "rows of several arrays move together")]
 
 pub mod actor;
-pub mod adam;
 pub mod agent;
 pub mod critic;
 pub mod mlp;

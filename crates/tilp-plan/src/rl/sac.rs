@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::actor::{Actor, ActorTrace, Scenes};
-use super::adam::Adam;
 use super::critic::{Critic, CriticTrace};
 use super::policy::{self, Drawn, Noise, Relaxation, Space, backward, sample};
 use super::replay::{Batch, Replay, Scene, draw};
+use crate::nn::optimiser::{AdamW, Moments};
 use crate::rng::Seed;
 
 /// How to learn.
@@ -114,13 +114,18 @@ impl ActorCriticOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trained {
     pub weights: Vec<f32>,
-    pub adam: Adam,
+    pub moments: Moments,
 }
 
 impl Trained {
     fn new(weights: Vec<f32>) -> Self {
-        let adam = Adam::new(weights.len());
-        Self { weights, adam }
+        let moments = Moments::zeros(weights.len());
+        Self { weights, moments }
+    }
+
+    /// One step of Adam.
+    fn step(&mut self, gradient: &[f32], rate: f32) {
+        AdamW::ADAM.step(&mut self.weights, gradient, &mut self.moments, rate);
     }
 }
 
@@ -363,7 +368,7 @@ impl Sac {
             flow.extend(critic.values().iter().zip(&*aims).map(|(q, y)| 2.0 * share * (q - y)));
             loss += flow.iter().map(|f| f * f).sum::<f32>() / (8.0 * share);
             self.critic.backward(&twin.weights, critic, flow, Some(gradient));
-            twin.adam.step(&mut twin.weights, gradient, self.settings.critic_rate);
+            twin.step(gradient, self.settings.critic_rate);
         }
         loss
     }
@@ -385,7 +390,7 @@ impl Sac {
         backward(&self.space, head, noise, drawn, relaxation, by_action, by_log, by_head);
         gradient.resize(self.actor.n_parameters(), 0.0);
         self.actor.backward(&self.policy.weights, actor, by_head, gradient);
-        self.policy.adam.step(&mut self.policy.weights, gradient, self.settings.actor_rate);
+        self.policy.step(gradient, self.settings.actor_rate);
         report.value = least.iter().sum::<f32>() / least.len() as f32;
         report.entropy =
             [&drawn.log_reals, &drawn.log_mixed].map(|logs| -share * logs.iter().sum::<f32>());
@@ -419,15 +424,14 @@ impl Sac {
         flow.extend(critic.values().iter().zip(&*least).map(|(v, q)| 2.0 * share * (v - q)));
         gradient.resize(self.value_head.n_parameters(), 0.0);
         self.value_head.backward(&self.value.weights, critic, flow, Some(gradient));
-        self.value.adam.step(&mut self.value.weights, gradient, self.settings.critic_rate);
+        self.value.step(gradient, self.settings.critic_rate);
     }
 
     /// Temperatures rise where the entropy is below its aim.
     fn adjust_temperatures(&mut self, report: &Report) {
         let aims = [self.settings.real_entropy, self.settings.mixed_entropy];
         let gradient = [report.entropy[0] - aims[0], report.entropy[1] - aims[1]];
-        let Trained { weights, adam } = &mut self.log_temperature;
-        adam.step(weights, &gradient, self.settings.temperature_rate);
+        self.log_temperature.step(&gradient, self.settings.temperature_rate);
     }
 
     /// Targets follow their critics.

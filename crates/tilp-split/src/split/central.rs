@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::data::{Batch, Dataset};
 use super::model::{SplitModel, Weights};
 use super::optimiser::{Optimiser, OptimiserState};
-use crate::nn::optimiser::{Adam, descend};
+use crate::nn::optimiser::{AdamW, descend};
 use crate::rng::Seed;
 
 /// Samples that one thread takes at a time: fixed, so that the sum of gradients does not depend
@@ -31,11 +31,6 @@ pub enum Rule {
     },
 }
 
-enum State {
-    Layers { optimiser: Optimiser, state: OptimiserState, rate: f32 },
-    Adam(Vec<Adam>),
-}
-
 /// Clipping as the halves of a split model do it: layers 1 to the cut together, and the layers
 /// behind it together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +51,9 @@ struct Shard<M: SplitModel> {
 pub struct Trainer<'m, M: SplitModel> {
     model: &'m M,
     weights: Weights,
-    state: State,
+    optimiser: Optimiser,
+    state: OptimiserState,
+    rate: f32,
     clip: Option<ClipHalves>,
     idle: Mutex<Vec<Shard<M>>>,
 }
@@ -64,23 +61,19 @@ pub struct Trainer<'m, M: SplitModel> {
 impl<'m, M: SplitModel> Trainer<'m, M> {
     /// Starts from these weights.
     pub fn new(model: &'m M, weights: Weights, rule: Rule) -> Self {
-        let state = match rule {
+        match rule {
             Rule::Sgd { rate, momentum } => {
-                return Self::by(model, weights, Optimiser::Sgd { momentum }, rate);
+                Self::by(model, weights, Optimiser::Sgd { momentum }, rate)
             }
-            Rule::Adam { rate } => {
-                let layers = weights.layers().iter();
-                State::Adam(layers.map(|layer| Adam::new(layer.len(), rate)).collect())
-            }
-        };
-        Self { model, weights, state, clip: None, idle: Mutex::new(Vec::new()) }
+            Rule::Adam { rate } => Self::by(model, weights, Optimiser::AdamW(AdamW::ADAM), rate),
+        }
     }
 
     /// Starts from these weights with the update rule of a split engine.
     pub fn by(model: &'m M, weights: Weights, optimiser: Optimiser, rate: f32) -> Self {
         let state = OptimiserState::new(model.n_layers());
-        let state = State::Layers { optimiser, state, rate };
-        Self { model, weights, state, clip: None, idle: Mutex::new(Vec::new()) }
+        let idle = Mutex::new(Vec::new());
+        Self { model, weights, optimiser, state, rate, clip: None, idle }
     }
 
     /// The same with clipping.
@@ -91,10 +84,7 @@ impl<'m, M: SplitModel> Trainer<'m, M> {
 
     /// Changes the learning rate and keeps what the rule remembers.
     pub fn set_rate(&mut self, new: f32) {
-        match &mut self.state {
-            State::Layers { rate, .. } => *rate = new,
-            State::Adam(layers) => layers.iter_mut().for_each(|layer| layer.set_rate(new)),
-        }
+        self.rate = new;
     }
 
     /// The weights so far.
@@ -110,21 +100,12 @@ impl<'m, M: SplitModel> Trainer<'m, M> {
     /// One step on a batch, sample by sample; returns its loss before the step.
     pub fn step(&mut self, observations: &[f32], actions: &[f32]) -> f64 {
         let (loss, mut gradients) = self.gradient(observations, actions);
-        let Self { model, weights, state, .. } = self;
+        let last = self.model.n_layers();
         if let Some(ClipHalves { cut, most }) = self.clip {
             gradients.clip(1..=cut, most);
-            gradients.clip(cut + 1..=model.n_layers(), most);
+            gradients.clip(cut + 1..=last, most);
         }
-        match state {
-            State::Layers { optimiser, state, rate } => {
-                state.step(*optimiser, weights, &gradients, 1..=model.n_layers(), *rate);
-            }
-            State::Adam(layers) => {
-                for (index, adam) in layers.iter_mut().enumerate() {
-                    adam.step(weights.layer_mut(index + 1), gradients.layer(index + 1));
-                }
-            }
-        }
+        self.state.step(self.optimiser, &mut self.weights, &gradients, 1..=last, self.rate);
         loss
     }
 
