@@ -138,7 +138,11 @@ impl Persist for FedSl {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        self.queue.backlog_j = snapshot.f64("fedsl/backlog_j", 1)?[0];
+        let backlog = snapshot.finite_f64("fedsl/backlog_j", 1)?[0];
+        if backlog < 0.0 {
+            return Err(SnapshotError::value("fedsl/backlog_j", backlog, "at least 0"));
+        }
+        self.queue.backlog_j = backlog;
         Ok(())
     }
 }

@@ -101,6 +101,9 @@ impl OracleAccess for Oracle {
     }
 }
 
+/// More episodes than any run has.
+const MOST_EPISODES: u64 = 1 << 48;
+
 impl Persist for Oracle {
     fn save(&self, snapshot: &mut Snapshot) {
         self.tilp.save(snapshot);
@@ -111,7 +114,7 @@ impl Persist for Oracle {
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.tilp.restore(snapshot)?;
         self.tilp.twin_mut().restore_told(snapshot)?;
-        self.episodes = snapshot.u64("oracle/episodes", 1)?[0];
+        self.episodes = snapshot.count("oracle/episodes", 0, MOST_EPISODES)?;
         Ok(())
     }
 }

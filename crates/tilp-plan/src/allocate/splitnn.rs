@@ -48,7 +48,7 @@ impl Persist for SplitNn {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        self.next = snapshot.u64("splitnn/next", 1)?[0] as usize;
+        self.next = snapshot.count("splitnn/next", 0, u32::MAX.into())? as usize;
         let n = snapshot.len_of("splitnn/walk");
         let walk = snapshot.u64_up_to("splitnn/walk", n, u32::MAX.into())?;
         self.walk = walk.iter().map(|&id| TerminalId(id as u32)).collect();

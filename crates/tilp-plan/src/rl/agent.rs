@@ -48,13 +48,20 @@ fn save(trained: &Trained, name: &str, snapshot: &mut Snapshot) {
 
 fn restore(trained: &mut Trained, name: &str, snapshot: &Snapshot) -> Result<(), SnapshotError> {
     let n = trained.weights.len();
-    let mean = snapshot.f32(&format!("{name}/mean"), n)?.to_vec();
-    let square = snapshot.f32(&format!("{name}/square"), n)?.to_vec();
-    let steps = snapshot.u64(&format!("{name}/steps"), 1)?[0];
-    trained.weights = snapshot.f32(name, n)?.to_vec();
+    let of = |part: &str| format!("{name}/{part}");
+    let mean = snapshot.finite_f32(&of("mean"), n)?.to_vec();
+    let square = snapshot.finite_f32(&of("square"), n)?.to_vec();
+    if let Some(value) = square.iter().find(|value| **value < 0.0) {
+        return Err(SnapshotError::value(&of("square"), value, "no negative number"));
+    }
+    let steps = snapshot.count(&of("steps"), 0, MOST_UPDATES)?;
+    trained.weights = snapshot.finite_f32(name, n)?.to_vec();
     trained.moments = Moments { mean, square, steps };
     Ok(())
 }
+
+/// More updates, and more transitions, than any run has.
+pub(super) const MOST_UPDATES: u64 = 1 << 48;
 
 const CRITICS: [&str; 2] = ["rl/critic0", "rl/critic1"];
 const TARGETS: [&str; 2] = ["rl/target0", "rl/target1"];
@@ -82,9 +89,9 @@ impl Persist for Agent {
         for twin in 0..2 {
             restore(&mut sac.critics[twin], CRITICS[twin], snapshot)?;
             let length = sac.targets[twin].len();
-            sac.targets[twin] = snapshot.f32(TARGETS[twin], length)?.to_vec();
+            sac.targets[twin] = snapshot.finite_f32(TARGETS[twin], length)?.to_vec();
         }
-        sac.updates = snapshot.u64("rl/updates", 1)?[0];
+        sac.updates = snapshot.count("rl/updates", 0, MOST_UPDATES)?;
         self.real.restore("rl/real", snapshot)?;
         self.imagined.restore("rl/imagined", snapshot)
     }

@@ -3,6 +3,7 @@
 use rand::RngExt as _;
 
 use super::actor::Scenes;
+use super::agent::MOST_UPDATES;
 use super::policy::Space;
 use crate::rng::Rng;
 use crate::snapshot::{Snapshot, SnapshotError};
@@ -168,9 +169,9 @@ impl Replay {
     }
 
     pub(super) fn restore(&mut self, name: &str, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        let added = snapshot.u64(&format!("{name}/added"), 1)?[0];
+        let added = snapshot.count(&format!("{name}/added"), 0, MOST_UPDATES)?;
         let length = (added as usize).min(self.capacity) * self.record_length();
-        self.records = snapshot.f32(&format!("{name}/records"), length)?.to_vec();
+        self.records = snapshot.finite_f32(&format!("{name}/records"), length)?.to_vec();
         self.added = added;
         Ok(())
     }

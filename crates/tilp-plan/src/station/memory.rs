@@ -162,7 +162,7 @@ impl Persist for StationMemory {
         if clock < 0.0 {
             return Err(SnapshotError::value("station/clock_s", clock, "at least 0"));
         }
-        let loss = from_nan(snapshot.f64("station/loss", 1)?[0]);
+        let loss = from_nan(snapshot.known_f64("station/loss", 1, f64::MAX)?[0]);
         let terminals = terminal_memories(snapshot, round)?;
         let success = self.success_counts(snapshot)?;
         *self = Self { round, clock: Seconds(clock), loss, success, terminals, ..self.clone() };
@@ -220,8 +220,8 @@ fn terminal_memories(
     let n = snapshot.len_of("station/terminals");
     let ids = snapshot.u64_up_to("station/terminals", n, u32::MAX.into())?;
     let bandwidths = snapshot.finite_f64("station/bandwidth_hz", n)?;
-    let norms = snapshot.f64("station/gradient_norm", n)?;
-    let losses = snapshot.f64("station/terminal_loss", n)?;
+    let norms = snapshot.known_f64("station/gradient_norm", n, f64::MAX)?;
+    let losses = snapshot.known_f64("station/terminal_loss", n, f64::MAX)?;
     let scheduled = snapshot.u64_up_to("station/scheduled", n, round - 1)?;
     let success = own_success(snapshot, n, round)?;
     let one = |i: usize| {

@@ -203,6 +203,12 @@ impl Twin {
             let (hardware, rest) = numbers.split_at(4);
             let (calibration, rest) = rest.split_at(9);
             let (anchor, training) = rest.split_at(2);
+            // Only an anchor and a level may be unknown, each as a whole.
+            let known = [calibration, &training[2..]].concat();
+            let halves = [anchor, &training[..2]].map(|one| one[0].is_nan() != one[1].is_nan());
+            if known.iter().any(|number| number.is_nan()) || halves.contains(&true) {
+                return Err(SnapshotError::value(NUMBERS, "NaN", "a number"));
+            }
             let part = TerminalPart {
                 hardware: hardware_of(NUMBERS, hardware)?,
                 task: self.checked_task(COUNTS, task)?,

@@ -6,6 +6,7 @@
 //! every round, [`TrainingTwin`] every aggregation, [`TaskTwin`] whenever success was measured.
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
+mod checked;
 mod counts;
 mod decrease;
 mod fading;
@@ -289,6 +290,7 @@ impl Persist for Twin {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        checked::check(snapshot)?;
         self.restore_members(snapshot)?;
         self.network.restore(snapshot)?;
         self.training.restore(snapshot)?;

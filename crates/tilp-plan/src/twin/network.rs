@@ -513,6 +513,8 @@ fn is_positive(value: f64) -> bool {
 
 /// Numbers kept of a terminal.
 const KEPT: usize = 9;
+/// No number that is kept has a larger magnitude.
+const MOST: f64 = 1e12;
 
 impl Persist for NetworkTwin {
     fn save(&self, snapshot: &mut Snapshot) {
@@ -526,9 +528,14 @@ impl Persist for NetworkTwin {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         let n_terminals = self.beliefs.len();
-        let numbers = snapshot.f64("twin/network/beliefs", KEPT * n_terminals)?;
-        let seen = snapshot.u64("twin/network/seen", n_terminals)?;
-        let tracks = snapshot.f64("twin/network/tracks", 8)?;
+        const BELIEFS: &str = "twin/network/beliefs";
+        let numbers = snapshot.bounded_f64(BELIEFS, KEPT * n_terminals, MOST)?;
+        let seen = snapshot.u64_up_to("twin/network/seen", n_terminals, MOST as u64)?;
+        let tracks = snapshot.bounded_f64("twin/network/tracks", 8, MOST)?;
+        let variances = numbers.as_chunks::<KEPT>().0.iter().flat_map(|v| [v[1], v[3], v[5], v[7]]);
+        if let Some(variance) = variances.into_iter().find(|variance| *variance < 0.0) {
+            return Err(SnapshotError::value(BELIEFS, variance, "no negative variance"));
+        }
         for (n, v) in numbers.as_chunks::<KEPT>().0.iter().enumerate() {
             self.beliefs[n] = Calibration::from_slice(v, seen[n]);
             self.refresh(n);

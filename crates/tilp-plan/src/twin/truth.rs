@@ -105,7 +105,12 @@ impl Twin {
 
     /// Takes it back.
     pub fn restore_told(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        let anchors = snapshot.f64("oracle/anchors", 2 * self.nominal.hardware.len())?;
+        const ANCHORS: &str = "oracle/anchors";
+        let anchors = snapshot.known_f64(ANCHORS, 2 * self.nominal.hardware.len(), f64::MAX)?;
+        let is_half = |one: &&[f64; 2]| one[0].is_nan() != one[1].is_nan();
+        if let Some(one) = anchors.as_chunks::<2>().0.iter().find(is_half) {
+            return Err(SnapshotError::value(ANCHORS, format!("{one:?}"), "both numbers or none"));
+        }
         let anchor = |one: &[f64; 2]| (!one[0].is_nan()).then_some(*one);
         self.task.set_anchors(anchors.as_chunks::<2>().0.iter().map(anchor).collect());
         let waiting = snapshot.u64("oracle/waiting", snapshot.len_of("oracle/waiting"))?;

@@ -22,6 +22,9 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 /// cannot overflow.
 const MAX_SAMPLES: u64 = 1 << 48;
 
+/// No run has more rounds.
+const MAX_ROUND: u64 = 1 << 32;
+
 impl<M: SplitModel> Persist for Engine<M, LocalLink<M>> {
     /// The server half and every terminal, by id.
     fn save(&self, snapshot: &mut Snapshot) {
@@ -203,7 +206,7 @@ impl ServerHalf {
         }
         let last_round = match snapshot.len_of("server/round") {
             0 => 0,
-            length => snapshot.u64("server/round", length)?[0],
+            _ => snapshot.count("server/round", 0, MAX_ROUND)?,
         };
         Ok(Self { shared, edges, terminals, last_round })
     }

@@ -63,6 +63,7 @@ impl Saved {
         }
         cell.restore(&checkpoint.state)?;
         station.restore(&checkpoint.state)?;
+        checkpoint.state.check_restored(&state_of(cell, station))?;
         folder.reopen()?;
         let journal = stream.open(&folder, time.epoch_seconds())?;
         let mut keeper = Keeper::new(spec, folder, journal, time, observer)?;
@@ -72,6 +73,14 @@ impl Saved {
         keeper.check()?;
         Ok(keeper)
     }
+}
+
+/// The state of cell and base station.
+fn state_of(cell: &dyn Persist, station: &Station) -> Snapshot {
+    let mut state = Snapshot::default();
+    cell.save(&mut state);
+    station.save(&mut state);
+    state
 }
 
 /// Writes the record of a run: an observer that passes everything on to another one.
@@ -116,9 +125,7 @@ impl<'a> Keeper<'a> {
         let mut stream = Stream::default();
         stream.push(&Event::Header(Header::new(&spec.identity(), tasks)))?;
         stream.push(&Event::Measured(Measurement::new(EventId(0, 1), base)))?;
-        let (mut state, identity) = (Snapshot::default(), spec.identity());
-        cell.save(&mut state);
-        station.save(&mut state);
+        let (state, identity) = (state_of(cell, station), spec.identity());
         let checkpoint = Checkpoint { identity, round: 0, stream: stream.mark(), state };
         Ok((stream, checkpoint))
     }
@@ -196,9 +203,7 @@ impl<'a> Keeper<'a> {
     pub fn checkpoint(&mut self, cell: &dyn Persist, station: &Station) -> Result<(), RunError> {
         let (round, identity) = (self.last_round(), self.spec.identity());
         self.journal.sync()?;
-        let (mut state, stream) = (Snapshot::default(), self.journal.mark());
-        cell.save(&mut state);
-        station.save(&mut state);
+        let (state, stream) = (state_of(cell, station), self.journal.mark());
         let checkpoint = Checkpoint { identity, round, stream, state };
         self.folder.write(&Files::new().checkpoint(&checkpoint))?;
         // At the end they are written with the final episodes.

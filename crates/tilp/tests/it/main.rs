@@ -12,6 +12,7 @@
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `events`: dated events: what changes, when, for whom, and who is told.
 //! - `examples`: the examples run and do what they say.
+//! - `forged`: checkpoints that no run has written.
 //! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
@@ -25,6 +26,7 @@ mod budgets;
 mod channels;
 mod events;
 mod examples;
+mod forged;
 mod heterogeneity;
 mod learning;
 #[cfg(feature = "mujoco")]

@@ -88,7 +88,7 @@ impl Persist for Estimate {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         let number = |value: f64| (!value.is_nan()).then_some(value);
-        let means = snapshot.f64("tiers/means", 3)?;
+        let means = snapshot.known_f64("tiers/means", 3, f64::MAX)?;
         self.density = number(means[0]);
         self.smoothness = number(means[1]);
         self.to_go = number(means[2]);

@@ -181,12 +181,18 @@ impl Persist for TierPlanner {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.estimate.restore(snapshot)?;
-        let numbers = snapshot.u64(COURSE, snapshot.len_of(COURSE))?;
+        let numbers = snapshot.u64_up_to(COURSE, snapshot.len_of(COURSE), u32::MAX.into())?;
         self.age = numbers.first().copied().unwrap_or(0);
         self.course = match *numbers {
             [_, own, edge, every_own, every_edge, ref cuts @ ..] => {
                 let cuts = self.checked_cuts(cuts)?;
+                let last = self.setup.problem.cost.profile.cuts.len();
                 let (own, edge) = (own as usize, edge as usize);
+                if !(own <= edge && edge <= last && every_own > 0 && every_edge > 0) {
+                    let found = format!("{:?}", [own as u64, edge as u64, every_own, every_edge]);
+                    let expected = format!("layers up to {last} in order, and two intervals");
+                    return Err(SnapshotError::value(COURSE, found, expected));
+                }
                 Some(Course { cuts, own, edge, every_own, every_edge })
             }
             _ => None,

@@ -37,22 +37,59 @@ impl Persist for Tilp {
         self.twin.restore(snapshot)?;
         self.resize(self.twin.members().len());
         self.agent.restore(snapshot)?;
-        let all = |name: &str| snapshot.f32(name, snapshot.len_of(name)).map(<[f32]>::to_vec);
-        let count = snapshot.u64("tilp/n_remembered", 1)?[0] as usize;
-        let flat = all("tilp/remembered")?;
-        self.restore_planner(flat.as_chunks::<5>().0, count);
-        let reward = all("tilp/pending/reward")?;
-        self.pending = match reward.first() {
-            Some(&reward) => Some(Pending {
-                scene: Scene {
-                    terminals: all("tilp/pending/terminals")?,
-                    globals: all("tilp/pending/globals")?,
-                },
-                actions: all("tilp/pending/actions")?,
-                reward,
-            }),
-            None => None,
-        };
+        self.restore_remembered(snapshot)?;
+        self.pending = self.restored_pending(snapshot)?;
         Ok(())
     }
+}
+
+/// Names of the sequences of the last plan.
+const REMEMBERED: [&str; 2] = ["tilp/remembered", "tilp/n_remembered"];
+
+impl Tilp {
+    fn restored_pending(&self, snapshot: &Snapshot) -> Result<Option<Pending>, SnapshotError> {
+        let (space, n) = (self.agent.sac.space(), self.twin.members().len());
+        let is_there = snapshot.len_of("tilp/pending/reward") > 0;
+        let all = |part: &str, length: usize| {
+            let length = if is_there { length } else { 0 };
+            let name = format!("tilp/pending/{part}");
+            snapshot.finite_f32(&name, length).map(<[f32]>::to_vec)
+        };
+        let terminals = all("terminals", n * space.terminal_features)?;
+        let globals = all("globals", space.global_features)?;
+        let actions = all("actions", n * space.n_action())?;
+        let reward = all("reward", 1)?;
+        let pending = |&reward: &f32| Pending { scene: Scene { terminals, globals }, actions, reward };
+        Ok(reward.first().map(pending))
+    }
+
+    /// Takes the sequences of the last plan back, given as rows of five numbers. Those of a plan
+    /// with another horizon are forgotten.
+    fn restore_remembered(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let [name, number] = REMEMBERED;
+        let flat = snapshot.finite_f32(name, snapshot.len_of(name))?;
+        let (rows, rest) = flat.as_chunks::<5>();
+        let count = snapshot.count(number, 0, rows.len() as u64)? as usize;
+        let n = self.twin.members().len();
+        if !rest.is_empty() || !is_multiple(rows.len(), count * n) {
+            let expected = format!("{count} sequences for {n} terminals, five numbers each");
+            return Err(SnapshotError::value(name, format!("{} numbers", flat.len()), expected));
+        }
+        let n_cuts = self.decoder.limits().cuts.len();
+        let is_sound = |&&[_, _, _, category, flag]: &&[f32; 5]| {
+            let is_cut = category.fract() == 0.0 && (0.0..n_cuts as f32).contains(&category);
+            is_cut && [0.0, 1.0].contains(&flag)
+        };
+        if let Some(row) = rows.iter().find(|row| !is_sound(row)) {
+            let expected = format!("a cut below {n_cuts}, and 0 or 1, in the end");
+            return Err(SnapshotError::value(name, format!("{row:?}"), expected));
+        }
+        self.restore_planner(rows, count);
+        Ok(())
+    }
+}
+
+/// Whether `whole` consists of some parts, or of none if there is none.
+fn is_multiple(whole: usize, part: usize) -> bool {
+    if part == 0 { whole == 0 } else { whole > 0 && whole.is_multiple_of(part) }
 }

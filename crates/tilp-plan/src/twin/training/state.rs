@@ -85,6 +85,9 @@ fn level_of([mean, variance]: [f64; 2]) -> Option<Level> {
     (!mean.is_nan()).then_some(Level { mean, variance })
 }
 
+/// No number that is kept has a larger magnitude.
+const MOST: f64 = 1e12;
+
 /// Numbers kept of a report.
 const KEPT: usize = N_SHARED + 1;
 
@@ -111,16 +114,24 @@ impl Persist for TrainingTwin {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         let (n, n_terminals) = (self.weights.len(), self.groups.len());
-        self.weights = snapshot.f64("twin/training/weights", n)?.to_vec();
-        self.covariance = snapshot.f64("twin/training/covariance", n * n)?.to_vec();
-        let track = snapshot.f64("twin/training/track", 5)?;
+        let of = |part: &str, length: usize| {
+            snapshot.bounded_f64(&format!("twin/training/{part}"), length, MOST)
+        };
+        self.weights = of("weights", n)?.to_vec();
+        self.covariance = of("covariance", n * n)?.to_vec();
+        let track = of("track", 5)?;
         self.minibatch_variance = track[0];
         self.track = Track::from_slice(&track[1..]);
-        let levels = snapshot.f64("twin/training/levels", 2 * n_terminals)?;
+        const LEVELS: &str = "twin/training/levels";
+        let levels = snapshot.known_f64(LEVELS, 2 * n_terminals, MOST)?;
+        let is_half = |one: &&[f64; 2]| one[0].is_nan() != one[1].is_nan();
+        if let Some(one) = levels.as_chunks::<2>().0.iter().find(is_half) {
+            return Err(SnapshotError::value(LEVELS, format!("{one:?}"), "both numbers or none"));
+        }
         self.levels = levels.as_chunks::<2>().0.iter().map(|&level| level_of(level)).collect();
-        let sums = snapshot.f64("twin/training/sums", N_SHARED * n_terminals)?;
+        let sums = of("sums", N_SHARED * n_terminals)?;
         self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
-        self.since = snapshot.f64("twin/training/since", n_terminals)?.to_vec();
+        self.since = of("since", n_terminals)?.to_vec();
         self.restore_series(snapshot)?;
         self.restore_reports(snapshot)
     }
@@ -132,9 +143,14 @@ impl TrainingTwin {
         let n = self.groups.len();
         (self.series, self.next_series) = ((0..n as u64).collect(), n as u64);
         if snapshot.len_of("twin/training/series") > 0 {
-            let series = snapshot.u64("twin/training/series", n + 1)?;
+            const SERIES: &str = "twin/training/series";
+            let series = snapshot.u64_up_to(SERIES, n + 1, MOST as u64)?;
             self.next_series = series[n];
             self.series = series[..n].to_vec();
+            if let Some(one) = self.series.iter().find(|one| **one >= self.next_series) {
+                let expected = format!("below {}", self.next_series);
+                return Err(SnapshotError::value(SERIES, one, expected));
+            }
         }
         Ok(())
     }
@@ -143,8 +159,12 @@ impl TrainingTwin {
         const WHOSE: &str = "twin/training/whose";
         const GROUPS: &str = "twin/training/groups";
         let n_reports = snapshot.len_of(WHOSE) / 2;
-        let numbers = snapshot.f64("twin/training/reports", KEPT * n_reports)?;
-        let whose = snapshot.u64(WHOSE, 2 * n_reports)?.as_chunks::<2>().0;
+        let numbers = snapshot.bounded_f64("twin/training/reports", KEPT * n_reports, MOST)?;
+        let whose = snapshot.u64_up_to(WHOSE, 2 * n_reports, MOST as u64)?.as_chunks::<2>().0;
+        if let Some([_, series]) = whose.iter().find(|one| one[1] >= self.next_series) {
+            let expected = format!("a series below {}", self.next_series);
+            return Err(SnapshotError::value(WHOSE, series, expected));
+        }
         let most = (self.n_groups as u64).saturating_sub(1);
         let groups: Vec<u64> = match snapshot.len_of(GROUPS) {
             0 => whose.iter().map(|&[_, n]| self.group_of(WHOSE, n)).collect::<Result<_, _>>()?,
