@@ -3,6 +3,9 @@
 
 use std::fs;
 
+use tilp::record::Checkpoint;
+use tilp::snapshot::Array;
+
 use crate::scratch::SHORT;
 use crate::{Scratch, run, succeed, text};
 
@@ -291,6 +294,59 @@ fn a_checkpoint_with_a_flipped_bit_is_refused() {
         scratch.put(name, flipped);
         assert_names(&refused(&scratch, &["run", "--resume", "done"]), &["checkpoint", name]);
     }
+}
+
+/// A run of tilp that lacks nothing but its last step, so that its checkpoint is taken up again.
+fn unfinished(name: &str) -> (Scratch, Checkpoint) {
+    let scratch = Scratch::new(name);
+    succeed(scratch.path(), &[&SHORT[..], &["--quiet", "--method", "tilp", "--out", "run"]].concat());
+    fs::remove_file(scratch.path().join("run/summary.json")).unwrap();
+    let path = scratch.path().join("run/checkpoint/state.safetensors");
+    let checkpoint = Checkpoint::from_bytes(&fs::read(&path).unwrap(), &path).unwrap();
+    (scratch, checkpoint)
+}
+
+#[test]
+fn a_forged_checkpoint_is_refused_by_the_name_of_its_array() {
+    let (scratch, whole) = unfinished("forged");
+    let forge = |name: &str, change: fn(&mut Array)| {
+        let mut forged = whole.clone();
+        change(forged.state.0.get_mut(name).unwrap_or_else(|| panic!("no {name}")));
+        scratch.put("run/checkpoint/state.safetensors", forged.to_bytes());
+        let said = refused(&scratch, &["run", "--resume", "run"]);
+        assert_names(&said, &["checkpoint", &format!("`{name}`")]);
+    };
+    forge("tilp/pending/actions", |array| match array {
+        Array::F32(values) => values.truncate(values.len() - 1),
+        other => panic!("{other:?}"),
+    });
+    forge("twin/training/whose", |array| match array {
+        Array::U64(values) => *values.last_mut().unwrap() = u64::MAX,
+        other => panic!("{other:?}"),
+    });
+    for round in ["cell/round", "station/round"] {
+        forge(round, |array| *array = Array::U64(vec![1 << 40]));
+        forge(round, |array| *array = Array::U64(vec![12, 13]));
+    }
+    forge("twin/network/beliefs", |array| match array {
+        Array::F64(values) => values[3] = f64::NAN,
+        other => panic!("{other:?}"),
+    });
+    forge("rl/actor", |array| match array {
+        Array::F32(values) => values[0] = f32::INFINITY,
+        other => panic!("{other:?}"),
+    });
+    forge("server/weights/1", |array| match array {
+        Array::F32(values) => values.push(0.0),
+        other => panic!("{other:?}"),
+    });
+    // Round against history.
+    let forged = Checkpoint { round: 11, ..whole.clone() };
+    scratch.put("run/checkpoint/state.safetensors", forged.to_bytes());
+    refused(&scratch, &["run", "--resume", "run"]);
+    // The true one is taken.
+    scratch.put("run/checkpoint/state.safetensors", whole.to_bytes());
+    succeed(scratch.path(), &["run", "--resume", "run", "--quiet"]);
 }
 
 #[test]

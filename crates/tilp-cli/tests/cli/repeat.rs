@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use tilp::record::fingerprint;
+use tilp::record::{Event, EventId, RunFolder, fingerprint};
 
 use crate::scratch::SHORT;
 use crate::{Scratch, succeed, tilp};
@@ -87,23 +87,59 @@ fn finish(folder: &Path, name: &str) {
     assert!(start(folder, name).wait().unwrap().success());
 }
 
+/// What can be read of a run that was killed: every row and event up to the last complete round,
+/// no event twice and none left out. Returns the number of rounds; 0 before there is a folder.
+fn readable_rounds(folder: &Path) -> u64 {
+    if !folder.join("manifest.json").exists() {
+        return 0;
+    }
+    let run = RunFolder::open(folder).unwrap();
+    let (events, rows) = (run.read_events().unwrap(), run.read_rounds().unwrap());
+    let mut last = EventId(0, 0);
+    for event in events.iter().skip(1) {
+        let (id, before) = (event.id(), last);
+        let follows = id == EventId(before.0, before.1 + 1) || id == EventId(before.0 + 1, 0);
+        assert!(follows, "{id:?} after {before:?}");
+        last = id;
+    }
+    assert_eq!(events.first().map(Event::id), Some(EventId(0, 0)));
+    for (row, expected) in rows.iter().zip(1..) {
+        assert_eq!(row.round, expected);
+    }
+    // The other files are whole and of some round that is done.
+    let rounds = rows.len() as u64;
+    assert!(run.read_terminals().unwrap().iter().all(|row| row.round <= rounds));
+    run.read_episodes().unwrap();
+    run.read_calibrations().unwrap();
+    let executed = events.iter().filter(|event| matches!(event, Event::Executed(_))).count() as u64;
+    assert!(executed == rounds || executed == rounds + 1, "{executed} events, {rounds} rows");
+    rounds
+}
+
 #[test]
-fn a_run_killed_at_any_of_ten_moments_and_resumed_gives_the_same_bytes() {
+fn a_run_killed_at_any_of_twenty_random_moments_and_resumed_gives_the_same_bytes() {
     let scratch = Scratch::new("killed");
     let before = Instant::now();
     finish(scratch.path(), "whole");
     let duration = before.elapsed();
     let whole = fingerprint(&scratch.path().join("whole")).unwrap();
-    for moment in 0..10 {
-        let name = format!("killed-{moment}");
-        let mut child = start(scratch.path(), &name);
+    assert_eq!(readable_rounds(&scratch.path().join("whole")), 12);
+    let (mut random, mut reached) = (20u64, Vec::new());
+    for moment in 0..20 {
+        let folder = scratch.path().join("killed");
+        let mut child = start(scratch.path(), "killed");
         // Whenever that is: before the folder is there, in a round, at the end.
-        sleep(duration.mul_f64((f64::from(moment) + 0.5) / 10.0));
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        sleep(duration.mul_f64((random >> 11) as f64 / (1u64 << 53) as f64));
         child.kill().unwrap();
         child.wait().unwrap();
-        finish(scratch.path(), &name);
-        assert_eq!(fingerprint(&scratch.path().join(&name)).unwrap(), whole, "moment {moment}");
+        reached.push(readable_rounds(&folder));
+        finish(scratch.path(), "killed");
+        assert_eq!(fingerprint(&folder).unwrap(), whole, "moment {moment}");
+        assert_eq!(readable_rounds(&folder), 12);
+        fs::remove_dir_all(&folder).unwrap();
     }
+    assert!(reached.iter().any(|rounds| (1..12).contains(rounds)), "killed after {reached:?}");
 }
 
 #[test]
