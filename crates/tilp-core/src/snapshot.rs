@@ -115,12 +115,7 @@ impl Snapshot {
     }
 
     /// The same where NaN stands for a value that is not known.
-    pub fn known_f64(
-        &self,
-        name: &str,
-        length: usize,
-        most: f64,
-    ) -> Result<&[f64], SnapshotError> {
+    pub fn known_f64(&self, name: &str, length: usize, most: f64) -> Result<&[f64], SnapshotError> {
         let values = self.f64(name, length)?;
         match values.iter().find(|value| value.abs() > most) {
             Some(value) => {
@@ -270,7 +265,9 @@ mod tests {
             change(&mut forged);
             forged.check_restored(&whole).unwrap_err().to_string()
         };
-        assert!(changed(|one| one.put_f64("a", vec![1.0])).contains("`a` has 1 values, expected 2"));
+        assert!(
+            changed(|one| one.put_f64("a", vec![1.0])).contains("`a` has 1 values, expected 2")
+        );
         assert!(changed(|one| one.put_f64("a", vec![2.0, f64::NAN])).contains("`a`"));
         assert!(changed(|one| one.put_f32("n", vec![7.0])).contains("`n`"));
         assert!(changed(|one| one.put_u64("more", vec![])).contains("`more`"));

@@ -299,7 +299,10 @@ fn a_checkpoint_with_a_flipped_bit_is_refused() {
 /// A run of tilp that lacks nothing but its last step, so that its checkpoint is taken up again.
 fn unfinished(name: &str) -> (Scratch, Checkpoint) {
     let scratch = Scratch::new(name);
-    succeed(scratch.path(), &[&SHORT[..], &["--quiet", "--method", "tilp", "--out", "run"]].concat());
+    succeed(
+        scratch.path(),
+        &[&SHORT[..], &["--quiet", "--method", "tilp", "--out", "run"]].concat(),
+    );
     fs::remove_file(scratch.path().join("run/summary.json")).unwrap();
     let path = scratch.path().join("run/checkpoint/state.safetensors");
     let checkpoint = Checkpoint::from_bytes(&fs::read(&path).unwrap(), &path).unwrap();

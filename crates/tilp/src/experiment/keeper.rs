@@ -123,7 +123,8 @@ impl<'a> Keeper<'a> {
         station: &Station,
     ) -> Result<(Stream, Checkpoint), RecordError> {
         let mut stream = Stream::default();
-        stream.push(&Event::Header(Header::new(&spec.identity(), tasks)))?;
+        let header = Header::new(&spec.identity(), tasks);
+        stream.push(&Event::Header(header.with_names(spec.scenario.terminal_names())))?;
         stream.push(&Event::Measured(Measurement::new(EventId(0, 1), base)))?;
         let (state, identity) = (state_of(cell, station), spec.identity());
         let checkpoint = Checkpoint { identity, round: 0, stream: stream.mark(), state };

@@ -111,7 +111,7 @@ fn check_identity(bytes: &[u8], identity: &Identity) -> Result<(), String> {
     let Ok(Event::Header(found)) = found.and_then(Event::from_line) else {
         return Err("no header, expected one at the start".into());
     };
-    let expected = Header::new(identity, &found.tasks);
+    let expected = Header::new(identity, &found.tasks).with_names(found.names.clone());
     match found == expected {
         true => Ok(()),
         false => Err("the header is of another run than the checkpoint".into()),

@@ -14,7 +14,7 @@ use super::profile::{self, ProfileParts};
 use super::raw;
 use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
-use super::{Scenario, ScenarioError};
+use super::{Scenario, ScenarioError, terminals};
 use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Downlink, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
@@ -229,7 +229,7 @@ pub(super) fn cost_model(scenario: &Scenario) -> Result<CostModel, ScenarioError
 /// Hardware of the terminals by data sheet.
 pub(super) fn nominal(raw: &raw::Raw, n_terminals: usize, seed: Seed) -> Vec<Hardware> {
     let drawn = draw_nominal(n_terminals, &hardware_range(raw), seed.named("hardware"));
-    profile::nominal(raw, drawn)
+    terminals::nominal(raw, drawn)
 }
 
 /// The true radio and hardware.
@@ -249,7 +249,7 @@ fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, Sce
         disturbances: disturbances(scenario, places.as_deref())?,
         truth: draw_truth(&nominal, &range, hardware),
         nominal,
-        memory: profile::memory(
+        memory: terminals::memory(
             raw,
             draw_memory(n_terminals, short, ample, &cost.profile, cuts, hardware),
         ),
@@ -385,7 +385,7 @@ fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
     let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
     let places = draw_places(cell.n_terminals, inner, outer, seed.named("places"));
     let spread = |place| raw.heterogeneity.place(place, inner, outer);
-    profile::places(raw, places.into_iter().map(spread).collect())
+    terminals::places(raw, places.into_iter().map(spread).collect())
 }
 
 fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel, ScenarioError> {
@@ -403,7 +403,7 @@ fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel,
         deviation: scenario.raw.heterogeneity.hidden(1.0),
     };
     let gains = large_scale_gains(places, &around, seed.named("gains"));
-    let gains = profile::gains(&scenario.raw, gains);
+    let gains = terminals::gains(&scenario.raw, gains);
     let rho = correlation(cell.doppler_hz, cell.round_interval_s);
     let fading = Fading::new(cell.n_terminals, rho, seed.named("fading"));
     Ok(Channel::Drawn { gains, fading })

@@ -27,6 +27,7 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ScenarioError> {
     evaluation(&checker, raw)?;
     methods(&checker, raw)?;
     super::profile::check(&checker, raw)?;
+    super::terminals::check(&checker, raw)?;
     super::check_events::events(&checker, raw)
 }
 

@@ -5,6 +5,7 @@ use super::events::{presence, terminal_id};
 use super::load::ScenarioError;
 use super::raw::{Change, Event, Raw, SuiteName, TerminalRef};
 use super::robots::suite;
+use super::terminals;
 
 /// Refuses events that cannot happen; the message names field, value and expectation.
 pub(super) fn events(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
@@ -180,7 +181,8 @@ fn known(
 }
 
 fn existing(raw: &Raw) -> String {
-    format!("an id below cell.n_terminals = {}", raw.cell.n_terminals)
+    let named = if terminals::names(raw).is_empty() { "" } else { ", or a name of [[terminals]]" };
+    format!("an id below cell.n_terminals = {}{named}", raw.cell.n_terminals)
 }
 
 /// Terminals leave when they are there, join when they are not, and at least one stays.

@@ -3,7 +3,7 @@
 //! meets the same events.
 
 use super::raw::{self, Event, Raw, TerminalRef};
-use super::{Scenario, ScenarioError};
+use super::{Scenario, ScenarioError, terminals};
 use crate::record::EventMark;
 use crate::round::TerminalId;
 use crate::tasks::Suite;
@@ -48,7 +48,7 @@ pub(super) fn ends(first: u64, lasts: Option<u64>, share: Option<f64>, rounds: u
 pub(super) fn terminal_id(raw: &Raw, terminal: &TerminalRef) -> Option<TerminalId> {
     match terminal {
         TerminalRef::Id(id) => ((*id as usize) < raw.cell.n_terminals).then_some(TerminalId(*id)),
-        TerminalRef::Name(_) => None,
+        TerminalRef::Name(name) => terminals::id_of(raw, name).map(TerminalId),
     }
 }
 

@@ -203,6 +203,7 @@ const UNWRITTEN: &[&str] = &[
     "radio.station_power_w",
     "tasks.demonstrations_spread",
     "tasks.engine",
+    "terminals",
 ];
 
 /// Applies `a.b.c=value`. The value is read as TOML; what is no TOML value is taken as text.

@@ -18,6 +18,7 @@ mod raw;
 mod raw_events;
 mod registry;
 mod robots;
+mod terminals;
 mod twin;
 
 pub use assemble::{
@@ -119,6 +120,11 @@ impl Scenario {
     /// What happens during a run, in the order of the rounds.
     pub fn events(&self) -> Vec<EventMark> {
         events::marks(&self.raw)
+    }
+
+    /// Names of the terminals by id, empty for those without; none if no terminal has a name.
+    pub fn terminal_names(&self) -> Vec<String> {
+        terminals::names(&self.raw)
     }
 
     /// Number of terminals N, those that join later included.

@@ -13,6 +13,7 @@ use super::knobs::{Baselines, Oracle};
 use super::learning::Learning;
 use super::profile::Profile;
 pub use super::raw_events::{Change, Event, TerminalRef};
+use super::terminals::ListedTerminal;
 use crate::allocate::{ReferenceKnobs, TilpSettings};
 use crate::record::FirstPassage;
 use crate::tasks::tabletop::Frame;
@@ -57,6 +58,9 @@ pub struct Raw {
     /// Sizes from tables and learning by a law, instead of a policy and robots; none for those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// Terminals one by one, from id 0 on; those beyond the list are drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub terminals: Vec<ListedTerminal>,
     /// Dated events, in the order of their rounds; none if the list is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,

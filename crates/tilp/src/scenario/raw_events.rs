@@ -37,7 +37,7 @@ pub struct Event {
     pub blockage: Option<Blockage>,
 }
 
-/// A terminal by its id. Names are refused as long as no scenario lists terminals by name.
+/// A terminal by its id, or by the name under which the scenario lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum TerminalRef {

@@ -10,7 +10,7 @@ use super::events::{Work, WorkChange};
 use super::libero::{Camera, LiberoRoster};
 use super::profile;
 use super::raw;
-use super::{Scenario, ScenarioError};
+use super::{Scenario, ScenarioError, terminals};
 use crate::rng::Seed;
 use crate::split::data::Dataset;
 use crate::tasks::libero;
@@ -49,7 +49,7 @@ pub(super) fn deal_tasks(raw: &raw::Raw, seed: Seed) -> Vec<usize> {
     };
     let mut tasks = deal(&shares, raw.cell.n_terminals);
     tasks.shuffle(&mut seed.stream("tasks"));
-    profile::tasks(raw, tasks)
+    terminals::tasks(raw, tasks)
 }
 
 /// The cells of the terminals, before their worlds are loaded.
@@ -239,13 +239,13 @@ fn demonstration_counts(raw: &raw::Raw, seed: Seed) -> Vec<usize> {
     let (usual, n_terminals) = (raw.tasks.demonstrations, raw.cell.n_terminals);
     let spread = raw.heterogeneity.data_spread(raw.tasks.demonstrations_spread);
     if spread == 1.0 {
-        return vec![usual; n_terminals];
+        return terminals::demonstrations(raw, vec![usual; n_terminals]);
     }
     let draw = |n: usize| {
         let u: f64 = seed.named("count").at(n as u64).rng().random_range(-1.0..=1.0);
         (usual as f64 * spread.powf(u)).round().max(1.0) as usize
     };
-    (0..n_terminals).map(draw).collect()
+    terminals::demonstrations(raw, (0..n_terminals).map(draw).collect())
 }
 
 /// `total` items dealt to kinds in proportion to `shares`, largest remainders first.

@@ -1,5 +1,6 @@
 //! Integration tests of the library.
 //!
+//! - `terminals`: terminals that a scenario lists.
 //! - `tidy`: the promises of ARCHITECTURE.md, read off the source text.
 //! - `worlds`: the physical world: rules of a round, clock, billing, determinism.
 //! - `scenarios`: loading, extending, overriding, refusing.
@@ -40,5 +41,6 @@ mod replay;
 mod rounds;
 mod runs;
 mod scenarios;
+mod terminals;
 mod tidy;
 mod worlds;

@@ -383,7 +383,9 @@ mod tests {
             assert_eq!(by(1.0 + 1e-9), Some((finish, split)), "seed {seed}");
             assert_eq!(by(1.0 - 1e-9), None, "seed {seed}");
         }
-        assert!(finish_together_by(&[], Hertz(1e7), Seconds(1.0)).is_some_and(|(_, b)| b.is_empty()));
+        assert!(
+            finish_together_by(&[], Hertz(1e7), Seconds(1.0)).is_some_and(|(_, b)| b.is_empty())
+        );
     }
 
     #[test]

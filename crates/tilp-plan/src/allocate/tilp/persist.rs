@@ -59,7 +59,8 @@ impl Tilp {
         let globals = all("globals", space.global_features)?;
         let actions = all("actions", n * space.n_action())?;
         let reward = all("reward", 1)?;
-        let pending = |&reward: &f32| Pending { scene: Scene { terminals, globals }, actions, reward };
+        let pending =
+            |&reward: &f32| Pending { scene: Scene { terminals, globals }, actions, reward };
         Ok(reward.first().map(pending))
     }
 

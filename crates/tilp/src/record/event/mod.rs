@@ -95,6 +95,9 @@ pub struct Header {
     pub scenario_hash: String,
     /// Names of the tasks, in the order of their indices.
     pub tasks: Vec<String>,
+    /// Names of the terminals by id, empty for those without; not written if none has a name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -113,7 +116,13 @@ impl Header {
             replicate: identity.replicate,
             scenario_hash: identity.scenario.clone(),
             tasks: tasks.to_vec(),
+            names: Vec::new(),
         }
+    }
+
+    /// The same with names of terminals.
+    pub fn with_names(self, names: Vec<String>) -> Self {
+        Self { names, ..self }
     }
 
     /// An error unless this version of the program reads the stream.

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rand::RngExt;
 
-use super::raw::{Profile, TerminalRow};
+use super::raw::Profile;
 use crate::allocate::Clock;
-use crate::cost::{self, CutProfile, Hardware};
+use crate::cost::{self, CutProfile};
 use crate::profile::{Law, LawEvaluator, LawExaminer, LawLearner, Members};
 use crate::rng::Seed;
 use crate::round::TerminalId;
@@ -15,10 +15,9 @@ use crate::scenario::assemble::{Parts, Seeds, budget, station_and_radio};
 use crate::scenario::events::presence;
 use crate::scenario::raw::Raw;
 use crate::scenario::robots::{deal_tasks, schedule, suite as suite_of};
-use crate::scenario::{Method, Scenario, ScenarioError};
+use crate::scenario::{Method, Scenario, ScenarioError, terminals};
 use crate::tasks::Suite;
-use crate::units::{Bytes, Gain, Hertz, Operations, from_db};
-use crate::wireless::Place;
+use crate::units::{Bytes, Operations};
 use crate::world::{CellParts, Laboratory, Learner, SimulatedCell};
 
 /// The parts of a run whose learning follows a law.
@@ -87,63 +86,9 @@ fn members(raw: &Raw, profile: &Profile, tasks: Vec<usize>, seed: Seed) -> Membe
         let share: f64 = seed.at(n as u64).rng().random();
         (low * (high / low).powf(share)).round() as usize
     };
-    let rows = listed(raw);
-    let given = |n: usize| rows.get(n).and_then(|row| row.n_samples).map(|count| count as usize);
+    let given = |n: usize| terminals::n_samples(raw, n);
     let n_samples = (0..tasks.len()).map(|n| given(n).unwrap_or_else(|| drawn(n))).collect();
     Members { tasks, n_samples }
-}
-
-/// The terminals of the scenario's table; none without one.
-fn listed(raw: &Raw) -> &[TerminalRow] {
-    raw.profile.as_ref().map_or(&[], |profile| &profile.listed)
-}
-
-/// Hardware by data sheet, with what the table gives.
-pub(in crate::scenario) fn nominal(raw: &Raw, mut drawn: Vec<Hardware>) -> Vec<Hardware> {
-    for (one, row) in drawn.iter_mut().zip(listed(raw)) {
-        *one = Hardware {
-            operations_per_cycle: row.operations_per_cycle.unwrap_or(one.operations_per_cycle),
-            clock: row.clock_hz.map_or(one.clock, Hertz),
-            energy_coefficient: row.energy_coefficient.unwrap_or(one.energy_coefficient),
-            ..*one
-        };
-    }
-    drawn
-}
-
-/// Memory budgets, with what the table gives.
-pub(in crate::scenario) fn memory(raw: &Raw, mut drawn: Vec<Bytes>) -> Vec<Bytes> {
-    for (one, row) in drawn.iter_mut().zip(listed(raw)) {
-        *one = row.memory_bytes.map_or(*one, Bytes);
-    }
-    drawn
-}
-
-/// Places of the terminals, with what the table gives.
-pub(in crate::scenario) fn places(raw: &Raw, mut drawn: Vec<Place>) -> Vec<Place> {
-    for (one, row) in drawn.iter_mut().zip(listed(raw)) {
-        if let (Some(x_m), Some(y_m)) = (row.x_m, row.y_m) {
-            *one = Place { x_m, y_m };
-        }
-    }
-    drawn
-}
-
-/// Large-scale gains, with what the table gives.
-pub(in crate::scenario) fn gains(raw: &Raw, mut drawn: Vec<Gain>) -> Vec<Gain> {
-    for (one, row) in drawn.iter_mut().zip(listed(raw)) {
-        *one = row.gain_db.map_or(*one, |db| Gain(from_db(db)));
-    }
-    drawn
-}
-
-/// Tasks of the terminals, with what the table gives.
-pub(in crate::scenario) fn tasks(raw: &Raw, mut dealt: Vec<usize>) -> Vec<usize> {
-    for (one, row) in dealt.iter_mut().zip(listed(raw)) {
-        let named = row.task.as_ref().and_then(|task| suite_of(raw).task_index(task));
-        *one = named.unwrap_or(*one);
-    }
-    dealt
 }
 
 /// Sizes of the model per cut.

@@ -1,6 +1,6 @@
 //! Checks a profile scenario.
 
-use super::raw::{CutRow, Profile, TerminalRow};
+use super::raw::{CutRow, Profile};
 use crate::profile::LawRanges;
 use crate::scenario::ScenarioError;
 use crate::scenario::check::Checker;
@@ -92,51 +92,11 @@ fn listed(checker: &Checker, raw: &Raw, profile: &Profile) -> Result<(), Scenari
         let expected = format!("{expected}, the terminals of profile.terminals");
         return Err(checker.wrong("cell.n_terminals", found, &expected));
     }
-    if expected > 0 && !raw.cell.trace.is_empty() {
-        let has_place = |row: &TerminalRow| row.x_m.is_some() || row.gain_db.is_some();
-        if profile.listed.iter().any(has_place) {
-            let expected = "none beside positions or gains of profile.terminals";
-            return Err(checker.wrong("cell.trace", &raw.cell.trace, expected));
-        }
-    }
-    profile.listed.iter().enumerate().try_for_each(|(n, row)| terminal(checker, n, row))
-}
-
-fn terminal(checker: &Checker, n: usize, row: &TerminalRow) -> Result<(), ScenarioError> {
-    let at = |field: &str| format!("profile.listed[{n}].{field}");
-    let numbers = [
-        ("x_m", row.x_m, -1e5, 1e5),
-        ("y_m", row.y_m, -1e5, 1e5),
-        ("gain_db", row.gain_db, -300.0, 50.0),
-        ("operations_per_cycle", row.operations_per_cycle, 1e-6, 1e6),
-        ("clock_hz", row.clock_hz, 1e3, 1e12),
-        ("energy_coefficient", row.energy_coefficient, 1e-40, 1e-15),
-    ];
-    for (name, value, least, most) in numbers {
-        value.map_or(Ok(()), |value| checker.between(&at(name), value, least, most))?;
-    }
-    if row.x_m.is_some() != row.y_m.is_some() {
-        let given = if row.x_m.is_some() { "x_m alone" } else { "y_m alone" };
-        return Err(checker.wrong(&at("x_m"), given, "both x_m and y_m, or neither"));
-    }
-    let counts =
-        [("memory_bytes", row.memory_bytes, 1 << 50), ("n_samples", row.n_samples, 1 << 30)];
-    for (name, value, most) in counts {
-        value.map_or(Ok(()), |value| checker.within(&at(name), value, 1, most))?;
-    }
     Ok(())
 }
 
 fn tasks(checker: &Checker, profile: &Profile) -> Result<(), ScenarioError> {
     let (n, total) = (profile.tasks.len(), profile.tasks.values().map(|n| u64::from(*n)).sum());
     checker.within("profile.tasks", n as u64, 1, 256)?;
-    checker.at_least("profile.tasks", total, 1)?;
-    for (n, row) in profile.listed.iter().enumerate() {
-        if let Some(task) = row.task.as_ref().filter(|task| !profile.tasks.contains_key(*task)) {
-            let known: Vec<&str> = profile.tasks.keys().map(|name| &name[..]).collect();
-            let expected = format!("one of profile.tasks: {}", known.join(", "));
-            return Err(checker.wrong(&format!("profile.listed[{n}].task"), task, &expected));
-        }
-    }
-    Ok(())
+    checker.at_least("profile.tasks", total, 1)
 }

@@ -6,9 +6,7 @@ mod raw;
 mod tables;
 
 pub use assemble::ProfileParts;
-pub(super) use assemble::{
-    assemble, cost_profile, gains, memory, no_policy, nominal, places, suite, tasks,
-};
+pub(super) use assemble::{assemble, cost_profile, no_policy, suite};
 pub(super) use check::profile as check;
 pub(super) use raw::Profile;
 pub(super) use tables::{names_tables, read_tables};

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::LawRanges;
+use crate::scenario::terminals::ListedTerminal;
 
 /// A scenario without robots and tensors: sizes and work per cut from a table, learning by a law with
 /// hidden parameters. Of `tasks` and `model` only `model.cuts` counts then.
@@ -34,7 +35,7 @@ pub struct Profile {
     pub cuts: Vec<CutRow>,
     /// The terminals one by one; what is not given is drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub listed: Vec<TerminalRow>,
+    pub listed: Vec<ListedTerminal>,
 }
 
 /// What a terminal costs that runs everything up to a cut.
@@ -51,40 +52,4 @@ pub struct CutRow {
     pub trained_parameters: u64,
     /// Memory with a minibatch.
     pub memory_bytes: u64,
-}
-
-/// A terminal of the table.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TerminalRow {
-    /// Its name.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// East of the base station; with `y_m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x_m: Option<f64>,
-    /// North of the base station; with `x_m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub y_m: Option<f64>,
-    /// Large-scale gain of its link; it needs no position then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gain_db: Option<f64>,
-    /// Operations per cycle by data sheet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operations_per_cycle: Option<f64>,
-    /// Processor frequency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock_hz: Option<f64>,
-    /// Energy coefficient by data sheet, J s^2 per operation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub energy_coefficient: Option<f64>,
-    /// Memory budget.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-    /// Samples in its data set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub n_samples: Option<u64>,
-    /// Its task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<String>,
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use super::raw::{CutRow, Profile, TerminalRow};
+use super::raw::{CutRow, Profile};
 use crate::scenario::ScenarioError;
 use crate::scenario::load::Loaded;
+use crate::scenario::terminals::ListedTerminal;
 
 /// Tables that come with the program.
 const BUILTIN: [(&str, &str); 2] = [
@@ -76,7 +77,7 @@ impl Source<'_> {
         self.rows("profile.model", name, &table, row)
     }
 
-    fn terminals(&self, name: &str) -> Result<Vec<TerminalRow>, ScenarioError> {
+    fn terminals(&self, name: &str) -> Result<Vec<ListedTerminal>, ScenarioError> {
         const COLUMNS: [&str; 10] = [
             "name",
             "x_m",
@@ -91,7 +92,7 @@ impl Source<'_> {
         ];
         let table = self.table("profile.terminals", name, &COLUMNS, &[], MOST_TERMINALS)?;
         let row = |line: &Line| {
-            Ok(TerminalRow {
+            Ok(ListedTerminal {
                 name: line.text("name").unwrap_or_default(),
                 x_m: line.number("x_m")?,
                 y_m: line.number("y_m")?,
@@ -102,6 +103,7 @@ impl Source<'_> {
                 memory_bytes: line.number("memory_bytes")?,
                 n_samples: line.number("n_samples")?,
                 task: line.text("task"),
+                demonstrations: None,
             })
         };
         self.rows("profile.terminals", name, &table, row)
