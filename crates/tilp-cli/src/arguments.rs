@@ -256,8 +256,9 @@ pub struct Report {
 const TWIN: &str = "\
 Two twins go through the rounds of a run whose terminals train side by side: one calibrates after
 every round (but for the loops that [methods.tilp] of the run's scenario freezes), one never does.
-Both forecast each round before they see it. Figures: delay.svg, energy.svg, loss.svg, decrease.svg,
-decrease-tasks.svg, success.svg, tasks.svg.
+Both forecast each round before they see it. A second table has each forecast against the naive rules:
+no change, as last measured, as in the mean so far. Figures: delay.svg, energy.svg, loss.svg,
+decrease.svg, decrease-tasks.svg, success.svg, tasks.svg.
 
 Exit codes: 0 done, 1 failed on the way, 2 bad usage or bad input";
 
@@ -267,6 +268,9 @@ pub struct Twin {
     /// Folder of a finished run
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Override a setting of the twin, a dotted key below methods.tilp
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
     /// Folder for the figures [default: DIR/twin]
     #[arg(long)]
     pub out: Option<PathBuf>,

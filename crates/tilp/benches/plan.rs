@@ -2,8 +2,8 @@
 //! `name = milliseconds`, medians and least times.
 //!
 //! The cell is made here; what TiLP is set to comes from the default scenario. `plain` is the
-//! paper's sampler with the band shared by need, `improved` the search that runs by default;
-//! `guided` has actor and critic. `plain_gflops` beside `peak_gflops` is the share of the machine
+//! paper's sampler with the band shared by need, `improved` the sampled search, `inner` the search
+//! with an inner solver; `guided` has actor and critic. `plain_gflops` beside `peak_gflops` is the share of the machine
 //! that the search uses.
 //!
 //! With `--problem FILE` it writes the numbers of one problem, some candidates and their returns
@@ -44,6 +44,13 @@ fn main() {
     report("plain_guided", timed(plain, 50, true, 301));
     report("improved", timed(improved, 50, false, 61));
     report("improved_guided", timed(improved, 50, true, 61));
+    for (name, guided) in [("inner", false), ("inner_guided", true)] {
+        report(name, timed_with(inner(guided), 50, 61));
+    }
+    for terminals in [100, 1000] {
+        let name = format!("inner_guided_{terminals}_terminals");
+        report(&name, timed_with(inner(true), terminals, 15));
+    }
     println!("peak_gflops = {:.1}", peak());
     for terminals in [10, 100, 1000] {
         report(&format!("plain_{terminals}_terminals"), timed(plain, terminals, false, 15));
@@ -82,7 +89,11 @@ fn peak() -> f64 {
 /// The median and the least time of a plan: the least is what a busy machine leaves alone.
 fn timed(cem: Cem, n_terminals: usize, guided: bool, calls: usize) -> [f64; 2] {
     let is_plain = cem.remembered == 0;
-    let mut tilp = Tilp::new(nominal(n_terminals), options(cem, guided, !is_plain), Seed::new(0));
+    timed_with(options(cem, guided, !is_plain), n_terminals, calls)
+}
+
+fn timed_with(options: TilpOptions, n_terminals: usize, calls: usize) -> [f64; 2] {
+    let mut tilp = Tilp::new(nominal(n_terminals), options, Seed::new(0));
     let mut times = Vec::new();
     for call in 0..calls + 5 {
         let seen = observation(n_terminals, 1 + call as u64);
@@ -152,8 +163,15 @@ fn options(cem: Cem, guided: bool, seeds: bool) -> TilpOptions {
         budget_ms: None,
         twin: TwinOptions { weights, ..usual.twin },
         parts: Parts { actor: guided, critic: guided, cem: true, repair: true, seeds },
+        inner: None,
         ..usual
     }
+}
+
+/// The same with an inner solver.
+fn inner(guided: bool) -> TilpOptions {
+    let inner = set(&["methods.tilp.search.kind=\"inner\"".to_owned()]).inner;
+    TilpOptions { inner, ..options(cem(false, 200), guided, true) }
 }
 
 /// Between 0 and 1, spread evenly over terminals whatever their number.

@@ -1,8 +1,8 @@
 //! `tilp twin`.
 
 use tilp::experiment::replay::{
-    CurveReport, DecreaseReport, FactorReport, Replay, SubTwinReport, TwinReport, figures,
-    forecasts, report,
+    ContestReport, CurveReport, DecreaseReport, FactorReport, Replay, SubTwinReport, TwinReport,
+    figures, forecasts, report,
 };
 use tilp::record::{RunFolder, write_beside};
 
@@ -13,7 +13,7 @@ use crate::output;
 /// Shows a run to its twin and says how well the twin predicted it.
 pub fn twin(arguments: Twin) -> Result<(), Failure> {
     let folder = RunFolder::open(&arguments.folder).map_err(Failure::input)?;
-    let replay = Replay::open(&folder).map_err(Failure::input)?;
+    let replay = Replay::open_with(&folder, &arguments.overrides).map_err(Failure::input)?;
     let forecasts = forecasts(&replay);
     let report = report(&replay, &forecasts);
     let out = arguments.out.unwrap_or_else(|| arguments.folder.join("twin"));
@@ -40,6 +40,7 @@ fn as_text(report: &TwinReport) -> String {
     text += "                       n  uncalibrated  calibrated  first / later  uncalibrated  calibrated\n";
     report.sub_twins.iter().for_each(|one| text += &sub_twin_line(one));
     text += &notes(report);
+    text += &contest_lines(&report.contests);
     text += &decrease_lines(&report.decreases, report.decrease_within_rounds);
     text += &hidden_lines(&report.hidden, first_of(report, "network delay"));
     text + &curve_lines(&report.curve)
@@ -57,6 +58,30 @@ fn sub_twin_line(one: &SubTwinReport) -> String {
         percent(one.coverage_before, 1),
         percent(one.coverage_after, 1),
     )
+}
+
+/// Each forecast against the naive rules.
+fn contest_lines(contests: &[ContestReport]) -> String {
+    let mut text = String::from(
+        "\nagainst the naive rules, less is better\n\
+         \x20                             n    twin  90 % hold  naive rules\n",
+    );
+    let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.4}"));
+    for one in contests.iter().filter(|one| one.n > 0) {
+        let naive: Vec<String> =
+            one.naive.iter().map(|rule| format!("{} {}", rule.rule, number(rule.score))).collect();
+        let behind = if one.better == Some(false) { "  (not better)" } else { "" };
+        text += &format!(
+            "{:24} {:6}  {:>6}  {:>9}  {}; {}{behind}\n",
+            one.quantity,
+            one.n,
+            number(one.twin),
+            percent(one.coverage, 1),
+            naive.join(", "),
+            one.score,
+        );
+    }
+    text
 }
 
 /// How many measurements of a quantity count as its first.

@@ -55,6 +55,36 @@ fn json_holds_every_number_and_the_figures_go_where_they_are_asked_to() {
 }
 
 #[test]
+fn every_forecast_stands_against_the_naive_rules_and_the_twin_can_be_another() {
+    let scratch = Scratch::with_run("twin-contests");
+    let json = |more: &[&str]| -> Value {
+        let arguments = [&["twin", "done", "--format", "json"], more].concat();
+        serde_json::from_str(&succeed(scratch.path(), &arguments)).unwrap()
+    };
+    let plain = json(&[]);
+    let contests = plain["contests"].as_array().unwrap();
+    assert_eq!(contests.len(), 12);
+    let delay = &contests[0];
+    assert_eq!(
+        (&delay["quantity"], &delay["naive"][1]["rule"]),
+        (&"network delay".into(), &"own mean".into())
+    );
+    assert!(delay["twin"].is_number() && delay["better"].is_boolean(), "{delay}");
+    let other = json(&["--set", "methods.tilp.twin.task.by=terminal"]);
+    assert_eq!(other["contests"][0], plain["contests"][0], "the network is not concerned");
+    assert_ne!(other["contests"][10]["twin"], plain["contests"][10]["twin"]);
+    let said = succeed(scratch.path(), &["twin", "done"]);
+    assert!(
+        said.contains("against the naive rules") && said.contains("success of a terminal"),
+        "{said}"
+    );
+    let said = refused(&scratch, &["twin", "done", "--set", "learning.batch=3"]);
+    assert_names(&said, &["learning.batch=3", "expected a key of methods.tilp"]);
+    let said = refused(&scratch, &["twin", "done", "--set", "methods.tilp.twin.task.by=robot"]);
+    assert_names(&said, &["methods.tilp.twin.task.by", "robot"]);
+}
+
+#[test]
 fn a_run_can_go_on_after_its_twin_was_looked_at() {
     let scratch = Scratch::with_run("twin-resume");
     succeed(scratch.path(), &["twin", "done"]);

@@ -39,8 +39,8 @@ pub use splitfed::SplitFed;
 pub use splitnn::SplitNn;
 pub use tiers::{Hierarchy, TierKnobs};
 pub use tilp::{
-    Clock, DecoderOptions, Parts, Plan, RunnerUp, StartOptions, SuggestionOptions, Tilp,
-    TilpOptions, TilpSettings, TwinSettings, WorthOptions,
+    Clock, DecoderOptions, InnerOptions, Parts, Plan, PriceOptions, RunnerUp, StartOptions,
+    SuggestionOptions, Tilp, TilpOptions, TilpSettings, TwinSettings, WorthOptions,
 };
 
 pub use crate::round::Reason;

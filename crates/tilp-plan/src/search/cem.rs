@@ -47,10 +47,31 @@ pub struct Cem {
     pub refit: Refit,
 }
 
+/// What a search ranges over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchKind {
+    /// Every number of every terminal is sampled.
+    #[default]
+    Sampled,
+    /// A few numbers are sampled; band, power, cut, compression and participants follow from them.
+    Inner,
+}
+
+impl SearchKind {
+    /// Whether a scenario need not name it.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What the search adds to the plain method, and the one bound that the plain method needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchOptions {
+    /// What the search ranges over.
+    #[serde(default, skip_serializing_if = "SearchKind::is_default")]
+    pub kind: SearchKind,
     /// Share of the elites, rounded down, that competes again in the next iteration.
     pub kept_share: f64,
     /// Elites, at most, that are moved one step ahead and scored again in the next plan.

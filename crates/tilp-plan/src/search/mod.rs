@@ -13,6 +13,7 @@
 pub mod cem;
 pub mod distribution;
 pub mod elites;
+pub mod gaussian;
 pub mod sample;
 pub mod score;
 

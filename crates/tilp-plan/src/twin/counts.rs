@@ -1,4 +1,49 @@
-//! Intervals of a count.
+//! Laws of a count, and their intervals.
+
+use std::sync::LazyLock;
+
+use super::normal;
+
+/// Nodes that stand for a normal law.
+const NODES: usize = 15;
+
+/// Values of a standard normal variable that are equally likely.
+pub(super) static NORMAL_NODES: LazyLock<[f64; NODES]> = LazyLock::new(|| {
+    std::array::from_fn(|node| normal::quantile((node as f64 + 0.5) / NODES as f64))
+});
+
+/// Probability of each number of successes among so many episodes whose success has a logit with this
+/// normal law.
+pub(super) fn mixed_binomial(logit: f64, sd: f64, episodes: u64) -> Vec<f64> {
+    let mut law = vec![0.0; episodes as usize + 1];
+    for z in *NORMAL_NODES {
+        add_binomial(&mut law, logit + sd * z, 1.0 / NODES as f64);
+    }
+    law
+}
+
+/// Adds a binomial law of a success with this logit.
+fn add_binomial(law: &mut [f64], logit: f64, weight: f64) {
+    let success = (1.0 / (1.0 + (-logit).exp())).clamp(1e-12, 1.0 - 1e-12);
+    let (yes, no, n) = (success.ln(), (1.0 - success).ln(), (law.len() - 1) as f64);
+    let mut ways = 0.0f64; // logarithm of the binomial coefficient
+    for (count, share) in law.iter_mut().enumerate() {
+        let k = count as f64;
+        *share += (ways + k * yes + (n - k) * no).exp() * weight;
+        ways += ((n - k) / (k + 1.0)).ln();
+    }
+}
+
+/// The law of a sum of two independent counts.
+pub(super) fn sum_law(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; a.len() + b.len() - 1];
+    for (i, x) in a.iter().enumerate() {
+        for (j, y) in b.iter().enumerate() {
+            sum[i + j] += x * y;
+        }
+    }
+    sum
+}
 
 /// The interval of counts under a law (the probability of each count) that holds the count with a
 /// probability as near to `share` as it can: it grows from the median, on the side where more is left
@@ -79,6 +124,19 @@ mod tests {
             }
             assert!(own < 0.12, "{success}: {own}");
         }
+    }
+
+    #[test]
+    fn a_sum_of_counts_has_the_law_of_all_episodes() {
+        let sum = sum_law(&law(3, 0.3), &law(5, 0.3));
+        for (found, wanted) in sum.iter().zip(law(8, 0.3)) {
+            assert!((found - wanted).abs() < 1e-12);
+        }
+        let mixed = mixed_binomial(0.4, 0.0, 6);
+        let success = 1.0 / (1.0 + (-0.4f64).exp());
+        assert!(mixed.iter().zip(law(6, success)).all(|(a, b)| (a - b).abs() < 1e-12));
+        let wide = mixed_binomial(0.4, 1.5, 6);
+        assert!((wide.iter().sum::<f64>() - 1.0).abs() < 1e-12 && wide[0] > 3.0 * mixed[0]);
     }
 
     #[test]

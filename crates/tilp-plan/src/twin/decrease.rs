@@ -3,7 +3,7 @@
 
 use super::normal::Z_90;
 use super::state::{Scratch, Sureness};
-use super::{Interval, Twin, TwinState};
+use super::{Interval, SwingBy, Twin, TwinState};
 use crate::round::{Observation, TerminalDecision, TerminalView};
 
 /// By how much a round lowers the mean loss of some terminals.
@@ -78,8 +78,12 @@ impl Twin {
     }
 
     /// What one step of the fronts can do to a loss to first order: learning rate times squared gradient
-    /// norm, in the mean over those who reported one lately.
+    /// norm, in the mean over those who reported one lately; or the learning rate alone, as a share of
+    /// its start.
     fn step_size(&self, seen: &Observation) -> f64 {
+        if self.options.training.swing_by == SwingBy::Rate {
+            return self.rate_share(seen);
+        }
         // Gradients shrink as training goes on: who was heard of long ago says nothing of now.
         let most = self.options.training.lately;
         let lately = |one: &&TerminalView| one.rounds_since_scheduled.is_some_and(|n| n <= most);

@@ -63,6 +63,14 @@ impl Twin {
         Interval { low: share(low), mid, high: share(high) }
     }
 
+    /// The same for so many episodes of one terminal.
+    pub fn forecast_own_success(&self, seen: &Observation, n: usize, episodes: u64) -> Interval {
+        let log_loss = self.training.log_losses(seen.loss)[n];
+        let (low, high) = self.task.own_interval(n, log_loss, episodes);
+        let share = |count: u64| count as f64 / episodes.max(1) as f64;
+        Interval { low: share(low), mid: self.task.predict(n, log_loss), high: share(high) }
+    }
+
     fn forecast_terminal(
         &self,
         n: usize,

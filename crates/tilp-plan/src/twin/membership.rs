@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::Twin;
+use super::channel::ChannelSeen;
 use super::network::Calibration;
+use super::task::{TaskPart, TaskTwin, deviation_of};
 use super::training::TrainingPart;
 use crate::cost::Hardware;
 use crate::round::{Observation, SuccessCount, TerminalId, TerminalReport};
@@ -21,8 +23,8 @@ struct TerminalPart {
     task: usize,
     calibration: Calibration,
     training: TrainingPart,
-    /// Log-loss and logit that its curve goes through, where that was told.
-    anchor: Option<[f64; 2]>,
+    success: TaskPart,
+    channel: ChannelSeen,
     /// Success that was told and waits to be anchored.
     waiting: Option<SuccessCount>,
 }
@@ -48,6 +50,14 @@ impl Members {
     pub fn new(n_terminals: usize) -> Self {
         let present = (0..n_terminals as u32).map(TerminalId).collect();
         Self { present, absent: BTreeMap::new() }
+    }
+
+    /// Success was measured of those who are present: what is known of the others is a measurement
+    /// older.
+    pub fn after_measurement(&mut self, task: &TaskTwin) {
+        for Absent { part, .. } in self.absent.values_mut() {
+            part.success = task.after_measurement(part.success);
+        }
     }
 }
 
@@ -87,6 +97,8 @@ impl Twin {
         for (id, part) in std::mem::take(&mut self.members.present).into_iter().zip(before) {
             if let Some(mut part) = part {
                 part.training.leave();
+                part.success.leave();
+                part.channel.leave();
                 self.members.absent.insert(id, Absent { part, since: seen.round });
             }
         }
@@ -114,7 +126,8 @@ impl Twin {
             task,
             calibration: self.network.start(),
             training: TrainingPart::default(),
-            anchor: None,
+            success: self.task.new_part(),
+            channel: ChannelSeen::default(),
             waiting: None,
         }
     }
@@ -125,7 +138,8 @@ impl Twin {
             task: self.nominal.tasks[n],
             calibration: self.network.calibrations()[n],
             training: self.training.part(n),
-            anchor: self.task.anchor_of(n),
+            success: self.task.part(n),
+            channel: self.channels.of(n),
             waiting: self.told.waiting_of(n),
         }
     }
@@ -138,7 +152,8 @@ impl Twin {
         self.network.set_terminals(self.nominal.hardware.clone(), calibrations);
         let training = parts.iter().map(|part| part.training.clone()).collect();
         self.training.set_terminals(tasks.clone(), training);
-        self.task.set_terminals(tasks, parts.iter().map(|part| part.anchor).collect());
+        self.task.set_terminals(tasks, &parts.iter().map(|part| part.success).collect::<Vec<_>>());
+        self.channels.set_terminals(parts.iter().map(|part| part.channel).collect());
         self.told.set_waiting(parts.iter().map(|part| part.waiting).collect());
         (self.scale, self.z) = super::measures(&self.nominal, &self.options);
     }
@@ -160,11 +175,18 @@ impl Twin {
         let numbers = absent().flat_map(|(_, Absent { part, .. })| {
             let mut numbers = hardware_numbers(&part.hardware).to_vec();
             numbers.extend(part.calibration.to_array());
-            numbers.extend(part.anchor.unwrap_or([f64::NAN; 2]));
+            numbers.extend(part.success.anchor.unwrap_or([f64::NAN; 2]));
             numbers.extend(part.training.to_array());
             numbers
         });
         snapshot.put_f64("twin/absent/numbers", numbers.collect());
+        let deviations = absent().flat_map(|(_, Absent { part, .. })| {
+            let deviation = part.success.deviation;
+            [deviation.mean, deviation.variance, deviation.tie]
+        });
+        snapshot.put_f64("twin/absent/deviations", deviations.collect());
+        let channels = absent().flat_map(|(_, Absent { part, .. })| part.channel.to_array());
+        snapshot.put_f64("twin/absent/channels", channels.collect());
     }
 
     /// Takes them back. A snapshot of version 1 has none of it: its members never change.
@@ -192,12 +214,18 @@ impl Twin {
     fn restore_absent(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         const COUNTS: &str = "twin/absent/counts";
         const NUMBERS: &str = "twin/absent/numbers";
+        const DEVIATIONS: &str = "twin/absent/deviations";
+        const CHANNELS: &str = "twin/absent/channels";
         let n = snapshot.len_of(COUNTS) / 6;
         let counts = snapshot.u64(COUNTS, 6 * n)?.as_chunks::<6>().0;
         let width = 4 + 9 + 2 + TrainingPart::N_NUMBERS;
         let numbers = snapshot.f64(NUMBERS, width * n)?;
+        let deviations = snapshot.f64(DEVIATIONS, 3 * n)?.as_chunks::<3>().0;
+        let channels = snapshot.f64(CHANNELS, 3 * n)?.as_chunks::<3>().0;
         let mut absent = BTreeMap::new();
-        for (counts, numbers) in counts.iter().zip(numbers.chunks_exact(width)) {
+        let rows =
+            counts.iter().zip(numbers.chunks_exact(width)).zip(deviations.iter().zip(channels));
+        for ((counts, numbers), (deviation, channel)) in rows {
             let &[id, since, task, n_seen, successes, episodes] = counts;
             let id = u32::try_from(id).map_err(|_| SnapshotError::value(COUNTS, id, "an id"))?;
             let (hardware, rest) = numbers.split_at(4);
@@ -214,7 +242,12 @@ impl Twin {
                 task: self.checked_task(COUNTS, task)?,
                 calibration: Calibration::from_slice(calibration, n_seen),
                 training: TrainingPart::from_slice(training),
-                anchor: (!anchor[0].is_nan()).then_some([anchor[0], anchor[1]]),
+                success: TaskPart {
+                    anchor: (!anchor[0].is_nan()).then_some([anchor[0], anchor[1]]),
+                    deviation: deviation_of(DEVIATIONS, deviation)?,
+                    shared_doubt: 0.0,
+                },
+                channel: ChannelSeen::from_array(CHANNELS, *channel)?,
                 waiting: (episodes > 0).then_some(SuccessCount { successes, episodes }),
             };
             absent.insert(TerminalId(id), Absent { part, since });

@@ -6,6 +6,7 @@
 //! every round, [`TrainingTwin`] every aggregation, [`TaskTwin`] whenever success was measured.
 //! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
 
+mod channel;
 mod checked;
 mod counts;
 mod decrease;
@@ -26,26 +27,30 @@ mod truth;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use channel::{ChannelOptions, ChannelSource};
 pub use decrease::{Decrease, Decreases};
 pub use fading::FadingAhead;
 pub use forecast::{Forecast, Interval, TerminalForecast};
 pub use futures::{
-    COMPRESSION_LEVELS, Field, Futures, MAX_CUTS, Moves, compression_at, compression_level,
+    COMPRESSION_LEVELS, CutTables, Field, Futures, MAX_CUTS, Moves, WorthLanes, compression_at,
+    compression_level,
 };
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
 pub use reward::{Deeds, Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
 pub use state::{Scratch, StepPrediction, Sureness, TwinState};
-pub use task::{Outlook, Pair, TaskOptions, TaskTwin};
+pub use task::{By, Outlook, Pair, TaskOptions, TaskTwin, TerminalOptions};
 pub use track::Track;
-pub use training::{N_SHARED, Part, Tally, TrainingOptions, TrainingTwin, WeightPrior};
+pub use training::{
+    N_SHARED, Pace, Part, SwingBy, Tally, Tempo, TrainingOptions, TrainingTwin, WeightPrior,
+};
 pub use truth::Foresight;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{CostModel, Hardware};
-use crate::round::{Observation, Outcome, ProjectedDecision};
+use crate::round::{Observation, Outcome, ProjectedDecision, TerminalReport};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
 use crate::units::Seconds;
@@ -140,6 +145,7 @@ pub struct Twin {
     scale: Scale,
     /// Entry n: safety margin of each of n scheduled terminals, in standard deviations.
     z: Vec<f64>,
+    channels: channel::Channels,
     told: truth::Told,
     members: membership::Members,
 }
@@ -169,6 +175,11 @@ impl Twin {
             task: TaskTwin::new(nominal.tasks.clone(), nominal.n_tasks, options.task),
             scale,
             z,
+            channels: channel::Channels::new(
+                nominal.hardware.len(),
+                nominal.rho,
+                options.network.channel,
+            ),
             told: truth::Told::default(),
             members: membership::Members::new(nominal.hardware.len()),
             nominal,
@@ -179,6 +190,11 @@ impl Twin {
     /// What was known beforehand.
     pub fn nominal(&self) -> &Nominal {
         &self.nominal
+    }
+
+    /// Correlation of the fading between rounds, stated or estimated.
+    pub fn rho(&self) -> f64 {
+        self.channels.rho(self.nominal.rho)
     }
 
     /// What the communication reward is measured against.
@@ -200,6 +216,11 @@ impl Twin {
     /// The reward of a round, imagined or real.
     pub fn reward(&self, deeds: &Deeds) -> Reward {
         Reward::of(&self.options.weights, &self.scale, deeds)
+    }
+
+    /// Other weights of the reward: prices that follow budgets.
+    pub(crate) fn set_weights(&mut self, weights: RewardWeights) {
+        self.options.weights = weights;
     }
 
     /// Safety margin of each of `n_scheduled` terminals, in standard deviations, with which all of
@@ -244,10 +265,14 @@ impl Twin {
                 }
             }
         }
+        let total = |one: &TerminalReport| one.gain.0 * one.fading_power;
+        self.channels.watch(seen.terminals.iter().map(|view| total(&view.report)));
         self.calibrate_training(before, plan, outcome);
         if let Some(counts) = outcome.success.as_ref().filter(|_| !self.options.freeze.task) {
             let log_losses = self.training.log_losses(outcome.loss.or(seen.loss));
-            self.task.calibrate(&log_losses, counts);
+            let own: Vec<_> = outcome.terminals.iter().map(|one| one.success).collect();
+            self.task.calibrate(&log_losses, counts, &own);
+            self.members.after_measurement(&self.task);
         }
     }
 
@@ -258,6 +283,7 @@ impl Twin {
         outcome: &Outcome,
     ) {
         let mut tally = self.tally();
+        tally.begin(before.tempo, self.training.advantage());
         for (n, one) in plan.decision().terminals.iter().enumerate() {
             if outcome.terminals[n].took_part {
                 tally.add(&self.part(before, one, n));
@@ -275,6 +301,19 @@ impl Twin {
         }
     }
 
+    /// How fast training goes on in the round at hand.
+    pub(super) fn tempo(&self, seen: &Observation) -> Tempo {
+        Tempo::at(&self.options.training, seen.round, self.rate_share(seen))
+    }
+
+    /// The learning rate of the round at hand over that of the start.
+    pub(super) fn rate_share(&self, seen: &Observation) -> f64 {
+        let (rates, start) = (seen.rates(&self.nominal.rates), self.nominal.rates.start);
+        let share = |now: f32, start: f32| (start > 0.0).then(|| f64::from(now / start));
+        let rate = share(rates.terminal, start.terminal).or(share(rates.server, start.server));
+        rate.unwrap_or(1.0)
+    }
+
     /// A tally without participants.
     pub(super) fn tally(&self) -> Tally {
         Tally::new(self.nominal.hardware.len(), self.nominal.n_tasks)
@@ -284,6 +323,7 @@ impl Twin {
 impl Persist for Twin {
     fn save(&self, snapshot: &mut Snapshot) {
         self.save_members(snapshot);
+        self.channels.save(snapshot);
         self.network.save(snapshot);
         self.training.save(snapshot);
         self.task.save(snapshot);
@@ -292,6 +332,7 @@ impl Persist for Twin {
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         checked::check(snapshot)?;
         self.restore_members(snapshot)?;
+        self.channels.restore(snapshot)?;
         self.network.restore(snapshot)?;
         self.training.restore(snapshot)?;
         self.task.restore(snapshot)

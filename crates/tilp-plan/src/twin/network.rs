@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::channel::ChannelOptions;
 use super::normal::Z_90;
 use super::track::Track;
 use super::truth::CERTAIN;
@@ -49,6 +50,9 @@ pub struct NetworkOptions {
     pub corrections: usize,
     /// Meters are taken to err by at least this standard deviation, in logarithms.
     pub least_measurement: f64,
+    /// How channels are followed.
+    #[serde(default, skip_serializing_if = "ChannelOptions::is_default")]
+    pub channel: ChannelOptions,
 }
 
 /// A scalar belief.

@@ -6,7 +6,7 @@ use super::fading::FadingAhead;
 use super::network::Exchange;
 use super::reward::{Deeds, Reward};
 use super::task::Outlook;
-use super::training::{Part, Tally};
+use super::training::{Part, Tally, Tempo};
 use super::truth::Foresight;
 use super::{LearningCurve, Twin};
 use crate::cost::{FrontCopies, Grant};
@@ -40,6 +40,10 @@ pub struct TwinState {
     pub log_loss: Vec<f64>,
     /// Its variance: who was not heard of for long may have forgotten.
     pub variance: Vec<f64>,
+    /// What each terminal has gained by its own samples: see [`super::TrainingTwin::advantage`].
+    pub advantage: Vec<f64>,
+    /// How fast training goes on, the same in all rounds of a plan.
+    pub tempo: Tempo,
     /// What log-losses will do until the end of training.
     pub outlook: Outlook,
     /// Success at the end, over all terminals, doubt about these losses held against them.
@@ -149,6 +153,10 @@ impl Twin {
             Some(norm) if mean_square > 0.0 => (norm * norm / mean_square).clamp(least, most) - 1.0,
             _ => 0.0,
         };
+        let split = |(n, one): (usize, &TerminalView)| {
+            self.channels.split(n, one.report.gain.0, one.report.fading_power)
+        };
+        let channels: Vec<(f64, f64)> = terminals.iter().enumerate().map(split).collect();
         let profile = &self.nominal.cost.profile;
         let minibatch = |one: &TerminalView| profile.samples(one.report.n_samples) as f64;
         let log_loss = self.training.log_losses(seen.loss);
@@ -158,8 +166,8 @@ impl Twin {
             round: seen.round,
             lead: 0,
             fresh: 0.0,
-            gain: terminals.iter().map(|one| one.report.gain.0).collect(),
-            known: terminals.iter().map(|one| one.report.fading_power).collect(),
+            gain: channels.iter().map(|(gain, _)| *gain).collect(),
+            known: channels.iter().map(|(_, power)| *power).collect(),
             copies: terminals.iter().map(|one| FrontCopies::from(&one.report)).collect(),
             memory: terminals.iter().map(|one| one.report.memory).collect(),
             samples: terminals.iter().map(minibatch).collect(),
@@ -168,6 +176,8 @@ impl Twin {
             success: self.cautious_success(&log_loss, &variance, outlook),
             log_loss,
             variance,
+            advantage: self.training.advantage().to_vec(),
+            tempo: self.tempo(seen),
             outlook,
             foresight: self.told.foresight.clone(),
         }
@@ -196,7 +206,7 @@ impl Twin {
     ) -> StepPrediction {
         let band = self.band(state, actions);
         let mut prediction = StepPrediction { n_scheduled: band.n_scheduled, ..Default::default() };
-        scratch.tally.clear();
+        scratch.tally.begin(state.tempo, &state.advantage);
         for n in 0..actions.len() {
             self.step_terminal(state, actions, &band, sureness, n, scratch, &mut prediction);
         }
@@ -343,6 +353,7 @@ impl Twin {
             let after = *log_loss - self.training.predict(&scratch.tally, n);
             prediction.loss_decrease += share * (log_loss.exp() - after.exp());
             *log_loss = after;
+            state.advantage[n] += scratch.tally.gained(n);
             let variance = &mut state.variance[n];
             *variance = self.training.next_variance(*variance, scratch.trains[n]);
         }
@@ -378,7 +389,7 @@ impl Twin {
         band: &Band,
         scratch: &Scratch,
     ) {
-        let kept = self.nominal.rho * self.nominal.rho;
+        let kept = self.rho() * self.rho();
         for (n, one) in actions.iter().enumerate() {
             let trained = scratch.trains[n].then_some(one.cut);
             state.copies[n] = state.copies[n].after(band.aggregates, trained);

@@ -1,19 +1,40 @@
-//! The task sub-twin: per task group a monotone curve from loss to success.
+//! The task sub-twin: from loss to success.
 //!
-//! A terminal $n$ of group $g$ succeeds with
-//! $\mathrm{logit}\,p_n = \alpha_g - \beta_g (\ln l_n - c_g)$, with $\beta_g \ge 0$ and $c_g$ the mean
-//! of the first losses known of the group; a group's success is the mean over its terminals. Level
-//! and slope of a group lie around those of all groups, which are estimated with them; counts weigh
-//! as binomial counts do, and less the older they are.
+//! Success is predicted by curves that rise as the loss falls, one for each task
+//! ([`By::Task`]: `groups`) or one for each terminal ([`By::Terminal`]: `terminals`).
+
+mod groups;
+mod terminals;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts::nearest_interval;
-use super::normal::{self, Z_90};
+use super::normal::Z_90;
 use super::track::Track;
 use crate::round::SuccessCount;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
+use groups::GroupCurves;
+pub use groups::Pair;
+use terminals::{Count, TerminalCurves};
+pub(super) use terminals::{Deviation, deviation_of};
+
+/// Whose success a curve is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// That of a task, by the counts of all its terminals together: version 1.
+    #[default]
+    Task,
+    /// That of a terminal, by its own counts and those of the others.
+    Terminal,
+}
+
+impl By {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// Assumptions of the task sub-twin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +52,8 @@ pub struct TaskOptions {
     pub group_sd: f64,
     /// Standard deviation of a group's slope around that of all.
     pub group_slope_sd: f64,
-    /// Weight of a measurement relative to the one after it.
+    /// Weight of a measurement relative to the one after it. This and the following ones, up to
+    /// `turns`, are of curves by task.
     pub keep: f64,
     /// Standard deviation, in logits, by which success differs from its curve.
     pub scatter: f64,
@@ -50,51 +72,42 @@ pub struct TaskOptions {
     pub turns: usize,
     /// Bounds of the success that the group's curve adds as one episode to a true success.
     pub anchor_bounds: [f64; 2],
+    /// Whose success a curve is of: `task` or `terminal`.
+    #[serde(default, skip_serializing_if = "By::is_default")]
+    pub by: By,
+    /// Assumptions of curves by terminal.
+    #[serde(default, skip_serializing_if = "TerminalOptions::is_default")]
+    pub terminal: TerminalOptions,
 }
 
-/// A measured point of a group's curve.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pair {
-    /// Logarithms of the losses of the group's terminals when it was measured.
-    pub log_losses: Vec<f64>,
-    /// What was measured.
-    pub count: SuccessCount,
+/// Assumptions of curves by terminal, beside those of all curves. Everything is in logits; drifts are
+/// from one measurement to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TerminalOptions {
+    /// Standard deviation of a terminal's level around that of its group.
+    pub sd: f64,
+    /// Share of a terminal's distance from its group that is left at the next measurement.
+    pub keep: f64,
+    /// Standard deviation by which a terminal drifts beside that.
+    pub drift: f64,
+    /// Standard deviation by which a group drifts.
+    pub group_drift: f64,
+    /// Standard deviation by which all drift together.
+    pub all_drift: f64,
 }
 
-/// Level, slope and their covariance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Curve {
-    level: f64,
-    slope: f64,
-    variance: [f64; 3],
+/// Chosen on recorded runs of tuning seeds: docs/explain/tilp.md.
+impl Default for TerminalOptions {
+    fn default() -> Self {
+        Self { sd: 2.0, keep: 0.97, drift: 0.2, group_drift: 0.1, all_drift: 0.15 }
+    }
 }
 
-/// The law that a group's curve is drawn from.
-#[derive(Clone, Copy)]
-struct Around {
-    level: f64,
-    level_variance: f64,
-    slope: f64,
-    slope_variance: f64,
-}
-
-/// The task sub-twin.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskTwin {
-    options: TaskOptions,
-    /// Task group of each terminal.
-    groups: Vec<usize>,
-    /// Log-loss at which the level of each curve is read, that of a loss of 1 before one is known.
-    centres: Vec<Option<f64>>,
-    curves: Vec<Curve>,
-    pairs: Vec<Vec<Pair>>,
-    /// How far measurements have lain from their curve lately: squares beyond what so few episodes
-    /// and doubt about the curve explain, and what one square logit would make of them. Only
-    /// intervals read it.
-    wander: [f64; 2],
-    track: Track,
-    /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
-    anchors: Vec<Option<[f64; 2]>>,
+impl TerminalOptions {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What a terminal's log-loss is expected to do until the end of training, whatever is decided now.
@@ -106,63 +119,112 @@ pub struct Outlook {
     pub sd: f64,
 }
 
-/// Success of a group's terminals and how it moves with level and slope.
-struct Mean {
-    success: f64,
-    by_level: f64,
-    by_slope: f64,
+/// What is known of one terminal's success.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TaskPart {
+    /// Log-loss and logit that its curve goes through, where that was told.
+    pub anchor: Option<[f64; 2]>,
+    /// What it adds to the level of its group; nothing where curves are by task.
+    pub deviation: Deviation,
+    /// Variance of what it shares with others.
+    pub shared_doubt: f64,
+}
+
+impl TaskPart {
+    /// The terminal leaves: what is shared will change without it.
+    pub fn leave(&mut self) {
+        self.deviation = self.deviation.untied(self.shared_doubt);
+        self.shared_doubt = 0.0;
+    }
+}
+
+/// The curves.
+#[derive(Clone, Debug, PartialEq)]
+enum Curves {
+    Groups(GroupCurves),
+    Terminals(TerminalCurves),
+}
+
+/// The task sub-twin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskTwin {
+    options: TaskOptions,
+    curves: Curves,
+    n_groups: usize,
+    /// Measurements learned from.
+    n_measured: u64,
+    track: Track,
+    own_track: Track,
+    /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
+    anchors: Vec<Option<[f64; 2]>>,
 }
 
 impl TaskTwin {
     /// The twin of terminals that belong to these groups.
     pub fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
-        let mut twin = Self {
-            options,
-            anchors: vec![None; groups.len()],
-            groups,
-            centres: vec![None; n_groups],
-            curves: Vec::new(),
-            pairs: vec![Vec::new(); n_groups],
-            wander: [options.wander_weight * options.scatter.powi(2), options.wander_weight],
-            track: Track::default(),
+        let anchors = vec![None; groups.len()];
+        let curves = match options.by {
+            By::Task => Curves::Groups(GroupCurves::new(groups, n_groups, options)),
+            By::Terminal => Curves::Terminals(TerminalCurves::new(groups, n_groups, options)),
         };
-        twin.curves = (0..n_groups).map(|group| twin.fit_group(group, twin.far_around())).collect();
-        twin
+        let (track, own_track) = (Track::default(), Track::default());
+        Self { options, curves, n_groups, n_measured: 0, track, own_track, anchors }
     }
 
-    /// Says what the terminals' log-losses are; the first ones known centre a group's curve.
+    /// Says what the terminals' log-losses are; the first ones known centre a group's curves.
     pub fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
-        for (group, centre) in self.centres.iter_mut().enumerate().filter(|(_, c)| c.is_none()) {
-            let members = (0..self.groups.len()).filter(|&n| self.groups[n] == group);
-            let known: Vec<f64> = members.filter_map(&log_loss_of).collect();
-            if !known.is_empty() {
-                *centre = Some(known.iter().sum::<f64>() / known.len() as f64);
+        match &mut self.curves {
+            Curves::Groups(curves) => curves.centre(log_loss_of),
+            Curves::Terminals(curves) => curves.centre(log_loss_of),
+        }
+    }
+
+    /// Expected success of a terminal at this log-loss.
+    #[inline]
+    pub fn predict(&self, terminal: usize, log_loss: f64) -> f64 {
+        let (start, slope) = self.line_ahead(terminal, Outlook::default());
+        logistic(start - slope * log_loss)
+    }
+
+    /// The line of a terminal: its most likely logit is the first less the second times its log-loss.
+    #[inline]
+    pub fn line(&self, terminal: usize) -> (f64, f64) {
+        let (start, slope) = match &self.curves {
+            Curves::Groups(curves) => curves.line(terminal),
+            Curves::Terminals(curves) => curves.line(terminal),
+        };
+        match self.anchors[terminal] {
+            Some([log_loss, logit]) => (logit + slope * log_loss, slope),
+            None => (start, slope),
+        }
+    }
+
+    /// Variance of a terminal's logit that its curve leaves.
+    fn doubt(&self, terminal: usize) -> f64 {
+        match &self.curves {
+            Curves::Groups(_) => 0.0,
+            Curves::Terminals(curves) => curves.doubt(terminal),
+        }
+    }
+
+    /// True successes of single terminals, each with its log-loss of that moment. A curve by task,
+    /// its slope aside, then goes through them; curves by terminal learn from them as from any count.
+    pub(super) fn be_told(&mut self, told: &[(usize, f64, SuccessCount)]) {
+        match &mut self.curves {
+            Curves::Groups(_) => {
+                told.iter().for_each(|&(n, log_loss, count)| self.anchor(n, log_loss, count));
+            }
+            Curves::Terminals(curves) => {
+                let counts = told.iter().filter(|(.., count)| count.episodes > 0);
+                let counts = counts.map(|&(n, log_loss, count)| Count::of(n, log_loss, count));
+                curves.learn(&counts.collect::<Vec<_>>());
             }
         }
     }
 
-    /// Success of a terminal at this log-loss.
-    #[inline]
-    pub fn predict(&self, terminal: usize, log_loss: f64) -> f64 {
-        let (start, slope) = self.line(terminal);
-        logistic(start - slope * log_loss)
-    }
-
-    /// The line of a terminal: its success is the logistic of the first less the second times its
-    /// log-loss.
-    #[inline]
-    pub fn line(&self, terminal: usize) -> (f64, f64) {
-        let group = self.groups[terminal];
-        let curve = &self.curves[group];
-        if let Some([log_loss, logit]) = self.anchors[terminal] {
-            return (logit + curve.slope * log_loss, curve.slope);
-        }
-        (curve.level + curve.slope * self.centres[group].unwrap_or(0.0), curve.slope)
-    }
-
     /// Lets a terminal's curve, its slope aside, go through what was truly measured at this loss.
     /// The group's curve counts as one episode, so that none of few is not never.
-    pub(super) fn anchor(&mut self, terminal: usize, log_loss: f64, count: SuccessCount) {
+    fn anchor(&mut self, terminal: usize, log_loss: f64, count: SuccessCount) {
         self.anchors[terminal] = None;
         let [least, most] = self.options.anchor_bounds;
         let prior = self.predict(terminal, log_loss).clamp(least, most);
@@ -170,14 +232,45 @@ impl TaskTwin {
         self.anchors[terminal] = Some([log_loss, (success / (1.0 - success)).ln()]);
     }
 
-    /// Where the curve of a terminal is anchored.
-    pub(super) fn anchor_of(&self, terminal: usize) -> Option<[f64; 2]> {
-        self.anchors[terminal]
+    /// What is known of a terminal.
+    pub(super) fn part(&self, terminal: usize) -> TaskPart {
+        let (deviation, shared_doubt) = match &self.curves {
+            Curves::Groups(_) => (Deviation::default(), 0.0),
+            Curves::Terminals(curves) => {
+                (curves.deviation(terminal), curves.shared_doubt(terminal))
+            }
+        };
+        TaskPart { anchor: self.anchors[terminal], deviation, shared_doubt }
     }
 
-    /// Other terminals, with the groups they belong to and where their curves are anchored.
-    pub(super) fn set_terminals(&mut self, groups: Vec<usize>, anchors: Vec<Option<[f64; 2]>>) {
-        (self.groups, self.anchors) = (groups, anchors);
+    /// What is known of a terminal that nothing was measured of.
+    pub(super) fn new_part(&self) -> TaskPart {
+        let deviation = match &self.curves {
+            Curves::Groups(_) => Deviation::default(),
+            Curves::Terminals(curves) => curves.new_deviation(),
+        };
+        TaskPart { anchor: None, deviation, shared_doubt: 0.0 }
+    }
+
+    /// What is known of an absent terminal after a measurement without it.
+    pub(super) fn after_measurement(&self, part: TaskPart) -> TaskPart {
+        match &self.curves {
+            Curves::Groups(_) => part,
+            Curves::Terminals(curves) => {
+                TaskPart { deviation: curves.drifted(part.deviation), ..part }
+            }
+        }
+    }
+
+    /// Other terminals, with the groups they belong to and what is known of each.
+    pub(super) fn set_terminals(&mut self, groups: Vec<usize>, parts: &[TaskPart]) {
+        self.anchors = parts.iter().map(|part| part.anchor).collect();
+        match &mut self.curves {
+            Curves::Groups(curves) => curves.set_terminals(groups),
+            Curves::Terminals(curves) => {
+                curves.set_terminals(groups, parts.iter().map(|part| part.deviation).collect());
+            }
+        }
     }
 
     /// Where the curves are anchored.
@@ -190,11 +283,11 @@ impl TaskTwin {
         self.anchors = anchors;
     }
 
-    /// The same line for the end of training, when the log-loss will have moved as the outlook says:
-    /// the expectation of a logistic over a normal law is nearly a flatter logistic.
+    /// The line of expected success at the end of training, when the log-loss will have moved as the
+    /// outlook says: the expectation of a logistic over a normal law is nearly a flatter logistic.
     pub fn line_ahead(&self, terminal: usize, outlook: Outlook) -> (f64, f64) {
         let (start, slope) = self.line(terminal);
-        let flatter = (1.0 + std::f64::consts::FRAC_PI_8 * (slope * outlook.sd).powi(2)).sqrt();
+        let flatter = flatter((slope * outlook.sd).powi(2) + self.doubt(terminal));
         ((start + slope * outlook.fall) / flatter, slope / flatter)
     }
 
@@ -206,28 +299,57 @@ impl TaskTwin {
 
     /// Success of a group.
     pub fn group_success(&self, group: usize, log_losses: &[f64]) -> f64 {
-        self.mean(&self.curves[group], group, &self.members(group, log_losses)).success
+        match &self.curves {
+            Curves::Groups(curves) => curves.group_success(group, log_losses),
+            Curves::Terminals(curves) => curves.group_success(group, log_losses),
+        }
     }
 
     /// Standard deviation of the success over all terminals.
     pub fn success_sd(&self, log_losses: &[f64]) -> f64 {
-        let one = |group: usize| {
-            let members = self.members(group, log_losses);
-            let share = members.len() as f64 / log_losses.len() as f64;
-            (share * self.mean_sd(group, &members)).powi(2)
-        };
-        (0..self.curves.len()).map(one).sum::<f64>().sqrt()
+        match &self.curves {
+            Curves::Groups(curves) => curves.success_sd(log_losses),
+            Curves::Terminals(curves) => {
+                curves.success_sd(&(0..log_losses.len()).collect::<Vec<_>>(), log_losses)
+            }
+        }
     }
 
     /// 90 % interval of a group's true success at these losses of all terminals.
     pub fn interval(&self, group: usize, log_losses: &[f64]) -> (f64, f64) {
-        let (logit, sd) = self.logit(group, &self.members(group, log_losses));
-        (logistic(logit - Z_90 * sd), logistic(logit + Z_90 * sd))
+        match &self.curves {
+            Curves::Groups(curves) => curves.interval(group, log_losses),
+            Curves::Terminals(curves) => {
+                let success = self.group_success(group, log_losses);
+                let reach = Z_90 * curves.success_sd(&curves.group(group), log_losses);
+                ((success - reach).max(0.0), (success + reach).min(1.0))
+            }
+        }
     }
 
     /// 90 % interval of the successes that so many episodes of a group will show.
     pub fn count_interval(&self, group: usize, log_losses: &[f64], episodes: u64) -> (u64, u64) {
-        nearest_interval(&self.count_law(group, log_losses, episodes), 0.9)
+        let law = match &self.curves {
+            Curves::Groups(curves) => curves.count_law(group, log_losses, episodes),
+            Curves::Terminals(curves) => curves.count_law(group, log_losses, episodes),
+        };
+        nearest_interval(&law, 0.9)
+    }
+
+    /// Probability of each number of successes that so many episodes of one terminal will show.
+    pub fn own_law(&self, terminal: usize, log_loss: f64, episodes: u64) -> Vec<f64> {
+        match &self.curves {
+            Curves::Groups(_) => {
+                let (start, slope) = self.line(terminal);
+                super::counts::mixed_binomial(start - slope * log_loss, 0.0, episodes)
+            }
+            Curves::Terminals(curves) => curves.own_law(terminal, log_loss, episodes),
+        }
+    }
+
+    /// 90 % interval of that number.
+    pub fn own_interval(&self, terminal: usize, log_loss: f64, episodes: u64) -> (u64, u64) {
+        nearest_interval(&self.own_law(terminal, log_loss, episodes), 0.9)
     }
 
     /// Errors of the success per group, each predicted before the measurement was known.
@@ -235,289 +357,97 @@ impl TaskTwin {
         &self.track
     }
 
-    /// Measured points of a group, oldest first.
-    pub fn pairs(&self, group: usize) -> &[Pair] {
-        &self.pairs[group]
+    /// Errors of the success per terminal, where it was measured per terminal.
+    pub fn own_track(&self) -> &Track {
+        &self.own_track
     }
 
-    /// Learns from a measurement of all groups at these log-losses of all terminals.
-    pub fn calibrate(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
-        self.wander(log_losses, counts);
-        for (group, &count) in counts.iter().enumerate() {
+    /// Measurements that were learned from.
+    pub fn n_measured(&self) -> u64 {
+        self.n_measured
+    }
+
+    /// Measured points that a group's curve is fitted to, oldest first; none where curves are by
+    /// terminal.
+    pub fn pairs(&self, group: usize) -> &[Pair] {
+        match &self.curves {
+            Curves::Groups(curves) => curves.pairs(group),
+            Curves::Terminals(_) => &[],
+        }
+    }
+
+    /// Learns from a measurement of all groups at these log-losses of all terminals, with the counts
+    /// of each terminal where they are known.
+    pub fn calibrate(
+        &mut self,
+        log_losses: &[f64],
+        counts: &[SuccessCount],
+        own: &[Option<SuccessCount>],
+    ) {
+        self.keep_track(log_losses, counts, own);
+        self.n_measured += 1;
+        match &mut self.curves {
+            Curves::Groups(curves) => curves.calibrate(log_losses, counts),
+            Curves::Terminals(curves) => curves.calibrate(log_losses, counts, own),
+        }
+    }
+
+    fn keep_track(
+        &mut self,
+        log_losses: &[f64],
+        counts: &[SuccessCount],
+        own: &[Option<SuccessCount>],
+    ) {
+        for (group, count) in counts.iter().enumerate() {
             let Some(rate) = count.rate() else { continue };
             let (low, high) = self.count_interval(group, log_losses, count.episodes);
             let covered = (low..=high).contains(&count.successes);
             self.track.add_covered(rate - self.group_success(group, log_losses), covered);
-            let log_losses = self.members(group, log_losses);
-            let pairs = &mut self.pairs[group];
-            if pairs.len() == self.options.most_pairs {
-                pairs.remove(0);
-            }
-            pairs.push(Pair { log_losses, count });
         }
-        self.refit();
-    }
-
-    /// Follows how far measurements lie from their curves.
-    fn wander(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
-        let TaskOptions { wander_keep, wander_most_square, .. } = self.options;
-        let expected = self.wandering();
-        self.wander = self.wander.map(|sum| wander_keep * sum);
-        for (group, count) in counts.iter().enumerate() {
-            let Some(rate) = count.rate() else { continue };
-            let success = self.group_success(group, log_losses);
-            let spread = success * (1.0 - success);
-            // Neither the chance of episodes nor doubt about the curve is wandering.
-            let explained = spread / count.episodes as f64
-                + self.curve_variance(group, &self.members(group, log_losses));
-            // One measurement far off does not make all the others uncertain.
-            let most = wander_most_square * (explained + expected * spread * spread);
-            self.wander[0] += (rate - success).powi(2).min(most) - explained;
-            self.wander[1] += spread * spread;
-        }
-    }
-
-    fn members(&self, group: usize, log_losses: &[f64]) -> Vec<f64> {
-        let all = self.groups.iter().zip(log_losses);
-        all.filter(|(g, _)| **g == group).map(|(_, log_loss)| *log_loss).collect()
-    }
-
-    /// Groups around all, all around the prior, in turns.
-    fn refit(&mut self) {
-        let far = self.far_around();
-        let TaskOptions { group_sd, group_slope_sd, .. } = self.options;
-        let (between, slope_between) = (group_sd * group_sd, group_slope_sd * group_slope_sd);
-        let (mut level, mut slope) = (far.level, far.slope);
-        let measured: Vec<usize> =
-            (0..self.pairs.len()).filter(|&group| !self.pairs[group].is_empty()).collect();
-        let n = measured.len() as f64;
-        let TaskOptions { start_sd, slope_sd, .. } = self.options;
-        // What is left unknown about all groups once so many of them are measured.
-        let rest = |prior: f64, between: f64| 1.0 / (1.0 / prior + n / between);
-        let level_rest = rest(start_sd * start_sd, between);
-        let slope_rest = rest(slope_sd * slope_sd, slope_between);
-        for _ in 0..self.options.turns {
-            let around = Around {
-                level,
-                level_variance: between + level_rest,
-                slope,
-                slope_variance: slope_between + slope_rest,
+        for (n, count) in own.iter().enumerate() {
+            let Some((count, rate)) = count.and_then(|one| Some((one, one.rate()?))) else {
+                continue;
             };
-            for group in 0..self.curves.len() {
-                self.curves[group] = self.fit_group(group, around);
-            }
-            let sum = |pick: fn(&Curve) -> f64| -> f64 {
-                measured.iter().map(|&group| pick(&self.curves[group])).sum()
-            };
-            let prior = far.level / (start_sd * start_sd);
-            level = level_rest * (prior + sum(|curve| curve.level) / between);
-            let prior = far.slope / (slope_sd * slope_sd);
-            slope = slope_rest * (prior + sum(|curve| curve.slope) / slope_between);
+            let (low, high) = self.own_interval(n, log_losses[n], count.episodes);
+            let covered = (low..=high).contains(&count.successes);
+            self.own_track.add_covered(rate - self.predict(n, log_losses[n]), covered);
         }
     }
-
-    fn far_around(&self) -> Around {
-        let options = &self.options;
-        Around {
-            level: (options.start / (1.0 - options.start)).ln(),
-            level_variance: options.start_sd.powi(2) + options.group_sd.powi(2),
-            slope: options.slope,
-            slope_variance: options.slope_sd.powi(2) + options.group_slope_sd.powi(2),
-        }
-    }
-
-    /// Most likely level and slope of a group, the slope not negative; Fisher scoring.
-    fn fit_group(&self, group: usize, around: Around) -> Curve {
-        let mut curve = Curve {
-            level: around.level,
-            slope: around.slope.max(0.0),
-            variance: [around.level_variance, 0.0, around.slope_variance],
-        };
-        let mut curvature = [1.0 / around.level_variance, 0.0, 1.0 / around.slope_variance];
-        for _ in 0..40 {
-            let (mut pull, mut slope_pull) = (
-                (around.level - curve.level) / around.level_variance,
-                (around.slope - curve.slope) / around.slope_variance,
-            );
-            curvature = [1.0 / around.level_variance, 0.0, 1.0 / around.slope_variance];
-            for (age, pair) in self.pairs[group].iter().rev().enumerate() {
-                let Mean { success, by_level, by_slope } =
-                    self.mean(&curve, group, &pair.log_losses);
-                let spread = (success * (1.0 - success)).max(1e-9);
-                let episodes = pair.count.episodes as f64;
-                // Scatter about the curve makes many episodes worth fewer.
-                let worth = 1.0 / (1.0 + episodes * spread * self.options.scatter.powi(2));
-                let weight = self.options.keep.powi(age as i32) * worth / spread;
-                let surplus = weight * (pair.count.successes as f64 - episodes * success);
-                pull += surplus * by_level;
-                slope_pull += surplus * by_slope;
-                curvature[0] += weight * episodes * by_level * by_level;
-                curvature[1] += weight * episodes * by_level * by_slope;
-                curvature[2] += weight * episodes * by_slope * by_slope;
-            }
-            let (step, slope_step) = newton(curvature, pull, slope_pull, curve.slope);
-            // A long step is cut: far from the optimum the curve is flat.
-            curve.level += step.clamp(-1.0, 1.0);
-            curve.slope = (curve.slope + slope_step.clamp(-1.0, 1.0)).max(0.0);
-            if step.abs() + slope_step.abs() < 1e-10 {
-                break;
-            }
-        }
-        let [a, b, c] = curvature;
-        let determinant = a * c - b * b;
-        curve.variance = [c / determinant, -b / determinant, a / determinant];
-        curve
-    }
-
-    /// Mean success of a group's terminals on a curve, and its derivatives.
-    fn mean(&self, curve: &Curve, group: usize, log_losses: &[f64]) -> Mean {
-        let centre = self.centres[group].unwrap_or(0.0);
-        let mut mean = Mean { success: 0.0, by_level: 0.0, by_slope: 0.0 };
-        for log_loss in log_losses {
-            // How far the loss lies below the centre of the curve.
-            let depth = centre - log_loss;
-            let success = logistic(curve.level + curve.slope * depth);
-            let bend = success * (1.0 - success);
-            mean.success += success;
-            mean.by_level += bend;
-            mean.by_slope += bend * depth;
-        }
-        let share = 1.0 / log_losses.len().max(1) as f64;
-        Mean {
-            success: mean.success * share,
-            by_level: mean.by_level * share,
-            by_slope: mean.by_slope * share,
-        }
-    }
-
-    /// Variance of a group's mean success that doubt about its curve makes.
-    fn curve_variance(&self, group: usize, members: &[f64]) -> f64 {
-        let curve = &self.curves[group];
-        let Mean { by_level: x, by_slope: y, .. } = self.mean(curve, group, members);
-        let [a, b, c] = curve.variance;
-        (a * x * x + 2.0 * b * x * y + c * y * y).max(0.0)
-    }
-
-    /// Variance, in square logits, of how far success lies from its curve.
-    fn wandering(&self) -> f64 {
-        let least = self.options.scatter.powi(2);
-        (self.wander[0] / self.wander[1].max(1e-9))
-            .clamp(least, self.options.wander_most.max(least))
-    }
-
-    /// Standard deviation of a group's mean success.
-    fn mean_sd(&self, group: usize, members: &[f64]) -> f64 {
-        let success = self.mean(&self.curves[group], group, members).success;
-        let wander = self.wandering() * (success * (1.0 - success)).powi(2);
-        (self.curve_variance(group, members) + wander).sqrt()
-    }
-
-    /// Logit of a group's mean success, and its standard deviation.
-    fn logit(&self, group: usize, members: &[f64]) -> (f64, f64) {
-        let success = self.mean(&self.curves[group], group, members).success;
-        let success = success.clamp(1e-9, 1.0 - 1e-9);
-        let spread = success * (1.0 - success);
-        ((success / (1.0 - success)).ln(), self.mean_sd(group, members) / spread)
-    }
-
-    /// Probability of each number of successes.
-    fn count_law(&self, group: usize, log_losses: &[f64], episodes: u64) -> Vec<f64> {
-        const NODES: usize = 15;
-        let (logit, sd) = self.logit(group, &self.members(group, log_losses));
-        let mut law = vec![0.0; episodes as usize + 1];
-        for node in 0..NODES {
-            let z = normal::quantile((node as f64 + 0.5) / NODES as f64);
-            let success = logistic(logit + sd * z).clamp(1e-12, 1.0 - 1e-12);
-            let (yes, no) = (success.ln(), (1.0 - success).ln());
-            let mut ways = 0.0f64; // logarithm of the binomial coefficient
-            for (count, share) in law.iter_mut().enumerate() {
-                let (k, n) = (count as f64, episodes as f64);
-                *share += (ways + k * yes + (n - k) * no).exp() / NODES as f64;
-                ways += ((n - k) / (k + 1.0)).ln();
-            }
-        }
-        law
-    }
-}
-
-/// A Newton step; along the level alone where the slope is held at zero.
-fn newton([a, b, c]: [f64; 3], pull: f64, slope_pull: f64, slope: f64) -> (f64, f64) {
-    let determinant = a * c - b * b;
-    let slope_step = (a * slope_pull - b * pull) / determinant;
-    if slope <= 0.0 && slope_step <= 0.0 {
-        return (pull / a, 0.0);
-    }
-    ((c * pull - b * slope_pull) / determinant, slope_step)
 }
 
 fn logistic(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
+/// By how much flatter a logistic is in the mean over a normal law of its logit with this variance.
+fn flatter(variance: f64) -> f64 {
+    (1.0 + std::f64::consts::FRAC_PI_8 * variance).sqrt()
+}
+
 impl Persist for TaskTwin {
     fn save(&self, snapshot: &mut Snapshot) {
-        let centres = self.centres.iter().map(|centre| centre.unwrap_or(f64::NAN)).collect();
-        snapshot.put_f64("twin/task/centres", centres);
-        let curve = |one: &Curve| {
-            let [a, b, c] = one.variance;
-            [one.level, one.slope, a, b, c]
-        };
-        snapshot.put_f64("twin/task/curves", self.curves.iter().flat_map(curve).collect());
-        snapshot.put_f64("twin/task/wander", self.wander.to_vec());
+        match &self.curves {
+            Curves::Groups(curves) => curves.save(snapshot),
+            Curves::Terminals(curves) => curves.save(snapshot),
+        }
         snapshot.put_f64("twin/task/track", self.track.to_array().to_vec());
-        let pairs = || self.pairs.iter().flatten();
-        let log_losses = pairs().flat_map(|pair| pair.log_losses.iter().copied());
-        snapshot.put_f64("twin/task/log_losses", log_losses.collect());
-        let counts = pairs().flat_map(|pair| [pair.count.successes, pair.count.episodes]);
-        snapshot.put_u64("twin/task/counts", counts.collect());
-        let sizes = pairs().map(|pair| pair.log_losses.len() as u64).collect();
-        snapshot.put_u64("twin/task/sizes", sizes);
-        let lengths = self.pairs.iter().map(|pairs| pairs.len() as u64).collect();
-        snapshot.put_u64("twin/task/lengths", lengths);
+        snapshot.put_f64("twin/task/own_track", self.own_track.to_array().to_vec());
+        snapshot.put_u64("twin/task/measured", vec![self.n_measured]);
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        let n = self.curves.len();
-        let centres = snapshot.f64("twin/task/centres", n)?;
-        self.centres = centres.iter().map(|c| (!c.is_nan()).then_some(*c)).collect();
-        let curves = snapshot.f64("twin/task/curves", 5 * n)?.as_chunks::<5>().0;
-        let curve =
-            |&[level, slope, a, b, c]: &[f64; 5]| Curve { level, slope, variance: [a, b, c] };
-        self.curves = curves.iter().map(curve).collect();
-        let wander = snapshot.f64("twin/task/wander", 2)?;
-        self.wander = [wander[0], wander[1]];
-        self.track = Track::from_slice(snapshot.f64("twin/task/track", 4)?);
-        let lengths = snapshot.u64_up_to("twin/task/lengths", n, self.options.most_pairs as u64)?;
-        let n_pairs = lengths.iter().sum::<u64>() as usize;
-        let counts = snapshot.u64("twin/task/counts", 2 * n_pairs)?.as_chunks::<2>().0;
-        let sizes = self.pair_sizes(snapshot, lengths)?;
-        let n_log_losses = sizes.iter().sum();
-        let mut log_losses = snapshot.f64("twin/task/log_losses", n_log_losses)?.iter().copied();
-        let mut kept = counts.iter().zip(sizes).map(|(&[successes, episodes], size)| Pair {
-            log_losses: log_losses.by_ref().take(size).collect(),
-            count: SuccessCount { successes, episodes },
-        });
-        self.pairs = lengths.iter().map(|&n| kept.by_ref().take(n as usize).collect()).collect();
-        Ok(())
-    }
-}
-
-impl TaskTwin {
-    /// How many terminals each measurement was of. Snapshots of version 1 do not say: there the
-    /// members of a group never change.
-    fn pair_sizes(
-        &self,
-        snapshot: &Snapshot,
-        lengths: &[u64],
-    ) -> Result<Vec<usize>, SnapshotError> {
-        let n_pairs = lengths.iter().sum::<u64>() as usize;
-        if snapshot.len_of("twin/task/sizes") == 0 {
-            let size = |group: usize| self.groups.iter().filter(|g| **g == group).count();
-            let of = |(group, &n): (usize, &u64)| vec![size(group); n as usize];
-            return Ok(lengths.iter().enumerate().flat_map(of).collect());
+        match &mut self.curves {
+            Curves::Groups(curves) => curves.restore(snapshot)?,
+            Curves::Terminals(curves) => curves.restore(snapshot)?,
         }
-        let most = snapshot.len_of("twin/task/log_losses") as u64;
-        let sizes = snapshot.u64_up_to("twin/task/sizes", n_pairs, most)?;
-        Ok(sizes.iter().map(|&size| size as usize).collect())
+        self.track = Track::from_slice(snapshot.finite_f64("twin/task/track", 4)?);
+        // Snapshots of version 1 have neither.
+        if snapshot.len_of("twin/task/own_track") > 0 {
+            self.own_track = Track::from_slice(snapshot.finite_f64("twin/task/own_track", 4)?);
+        }
+        if snapshot.len_of("twin/task/measured") > 0 {
+            self.n_measured = snapshot.u64("twin/task/measured", 1)?[0];
+        }
+        Ok(())
     }
 }

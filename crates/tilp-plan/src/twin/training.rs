@@ -11,6 +11,7 @@
 //! taken off, since what is deployed is the mean of all copies, uncompressed. The level of each terminal is followed by a scalar Kalman filter between the reports.
 
 mod state;
+mod tempo;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,9 +22,13 @@ use super::linear::{bounded_minimum, inverse};
 use super::normal::Z_90;
 use super::track::Track;
 pub(super) use state::TrainingPart;
+pub use tempo::{Pace, SwingBy, Tempo};
 
 /// Weights that all terminals share; each task group adds one of its own on the first feature.
 pub const N_SHARED: usize = 9;
+
+/// Place of the weight of any round.
+const ANY: usize = 2;
 
 /// Place of the weight that says how far a terminal's own copy is ahead.
 const LOCAL: usize = N_SHARED - 2;
@@ -82,7 +87,7 @@ pub struct TrainingOptions {
     /// Standard deviation by which the level of a terminal drifts in a round.
     pub drift: f64,
     /// Standard deviation of what a round does to a terminal's loss beyond the law, over what a step
-    /// can do: learning rate times squared gradient norm.
+    /// can do: see `swing_by`.
     pub swing: f64,
     /// The part of it that all terminals have in common.
     pub common_swing: f64,
@@ -94,6 +99,29 @@ pub struct TrainingOptions {
     pub push_bounds: [f64; 2],
     /// Gradient norms older than this many rounds are not used in forecasts of a decrease.
     pub lately: u64,
+    /// What a step can do: `gradient` for learning rate times squared gradient norm, `rate` for the
+    /// learning rate over that of the start.
+    #[serde(default, skip_serializing_if = "SwingBy::is_default")]
+    pub swing_by: SwingBy,
+    /// What the weights are rates of: `constant` or `schedule`.
+    #[serde(default, skip_serializing_if = "Pace::is_default")]
+    pub pace: Pace,
+    /// With `pace = "schedule"` rounds before this one count as this one: curves do not start as steep
+    /// as one over the number of rounds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earliest: u64,
+    /// Share of what a terminal has gained by its own samples that a round forgets, whoever takes part
+    /// in it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub forgetting: f64,
+}
+
+fn is_zero(rounds: &u64) -> bool {
+    *rounds == 0
+}
+
+fn is_none(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl TrainingOptions {
@@ -125,6 +153,9 @@ pub struct Tally {
     blur: Vec<f64>,
     push: Vec<f64>,
     of_group: Vec<f64>,
+    tempo: Tempo,
+    /// Shares of samples that were each terminal's own, less what is forgotten of them.
+    advantage: Vec<f64>,
 }
 
 /// One terminal that takes part.
@@ -152,8 +183,17 @@ impl Tally {
             blur: vec![0.0; n_terminals],
             push: vec![0.0; n_terminals],
             of_group: vec![0.0; n_groups],
+            advantage: vec![0.0; n_terminals],
             ..Self::default()
         }
+    }
+
+    /// Forgets everybody. A round begins in which training goes on at this tempo, from these
+    /// advantages.
+    pub fn begin(&mut self, tempo: Tempo, advantage: &[f64]) {
+        self.clear();
+        self.tempo = tempo;
+        self.advantage.copy_from_slice(advantage);
     }
 
     /// Forgets everybody.
@@ -186,14 +226,26 @@ impl Tally {
         if self.samples <= 0.0 {
             return [0.0; N_SHARED];
         }
-        let share = 1.0 / self.samples;
+        let Tempo { rate, curve, .. } = self.tempo;
+        let share = rate / self.samples;
         let own = self.own[terminal] * share;
         let kin = self.of_group[group] * share - own;
         let push = self.push[terminal] * share;
-        let (scatter, noise, depth) = (-1.0 / self.n, -self.noise * share, self.depth * share);
+        let (scatter, noise, depth) = (-rate / self.n, -self.noise * share, self.depth * share);
         // What only reports show is no matter of what is deployed.
         let (local, blur) = (0.0, 0.0);
-        [own, kin, 1.0, push, scatter, noise, depth, local, blur]
+        [self.gained(terminal), kin, curve, push, scatter, noise, depth, local, blur]
+    }
+
+    /// By how much the round moves the advantage of a terminal: its share of the samples, at the pace
+    /// of training, less what is forgotten of those before.
+    #[inline]
+    pub fn gained(&self, terminal: usize) -> f64 {
+        if self.samples <= 0.0 {
+            return 0.0;
+        }
+        let Tempo { rate, forgetting, .. } = self.tempo;
+        self.own[terminal] * (rate / self.samples) - forgetting * self.advantage[terminal]
     }
 }
 
@@ -235,6 +287,8 @@ pub struct TrainingTwin {
     levels: Vec<Option<Level>>,
     /// Rounds that each terminal has trained since the last aggregation.
     since: Vec<f64>,
+    /// Shares of samples that were each terminal's own, less what is forgotten of them.
+    advantage: Vec<f64>,
     sums: Vec<[f64; N_SHARED]>,
     /// The series of each terminal's reports. One that joins begins a new series: what happened
     /// while it was away is not in its sums.
@@ -254,6 +308,7 @@ impl TrainingTwin {
             minibatch_variance: options.minibatch * options.minibatch,
             levels: vec![None; groups.len()],
             since: vec![0.0; groups.len()],
+            advantage: vec![0.0; groups.len()],
             sums: vec![[0.0; N_SHARED]; groups.len()],
             series: (0..groups.len() as u64).collect(),
             next_series: groups.len() as u64,
@@ -280,6 +335,13 @@ impl TrainingTwin {
     #[inline]
     pub fn own_weight(&self, group: usize) -> f64 {
         (self.weights[0] + self.weights[N_SHARED + group]).max(0.0)
+    }
+
+    /// The shared weights of a round at this tempo.
+    pub fn weights_at(&self, tempo: Tempo) -> [f64; N_SHARED] {
+        let mut weights: [f64; N_SHARED] = std::array::from_fn(|i| tempo.rate * self.weights[i]);
+        weights[ANY] = tempo.curve * self.weights[ANY];
+        weights
     }
 
     /// A rate lies between these.
@@ -405,6 +467,11 @@ impl TrainingTwin {
         self.weights[LOCAL] * self.since[n]
     }
 
+    /// What each terminal has gained by its own samples, in shares of a round's samples.
+    pub fn advantage(&self) -> &[f64] {
+        &self.advantage
+    }
+
     /// Takes in the losses reported in a round, then moves all levels by what the round did.
     pub fn follow(&mut self, round: u64, losses: &[Option<f64>], tally: &Tally, aggregates: bool) {
         for (n, loss) in losses.iter().enumerate() {
@@ -424,6 +491,7 @@ impl TrainingTwin {
                 level.mean -= rate;
                 level.variance += drift;
             }
+            self.advantage[n] += tally.gained(n);
             let trained = if tally.own[n] > 0.0 { 1.0 } else { 0.0 };
             self.since[n] = if aggregates { 0.0 } else { self.since[n] + trained };
         }

@@ -85,12 +85,12 @@ impl Twin {
 
     /// A success that was told holds at the loss of that moment, or at the first one known after.
     fn anchor(&mut self) {
+        let mut told = Vec::new();
         for (n, waiting) in self.told.waiting.iter_mut().enumerate() {
             let Some(log_loss) = self.training.known_log_loss(n) else { continue };
-            if let Some(count) = waiting.take() {
-                self.task.anchor(n, log_loss, count);
-            }
+            told.extend(waiting.take().map(|count| (n, log_loss, count)));
         }
+        self.task.be_told(&told);
     }
 
     /// Writes what will not be told again soon. Fading and losses are told before every decision.

@@ -29,7 +29,7 @@ def problem(path, array, integers):
     p.n_cuts = len(found["numbers"]["layers"])
     for name in ("seconds", "safe_seconds", "joules", "depth", "excess"):
         setattr(p, name, n[name].reshape(terminals * p.n_cuts))
-    scalars = ("deadline", "most", "weights", "rates", "doubt", "reward", "scale")
+    scalars = ("deadline", "most", "weights", "tempo", "rates", "doubt", "reward", "scale")
     for name in scalars:
         setattr(p, name, found["numbers"][name])
     p.caution, p.drops, p.success, p.header = (
@@ -115,7 +115,7 @@ def network(xp, p, d, k, held, owed, integer):
     return reward, trained
 
 
-def learning(xp, p, d, k, trained, log_loss, variance):
+def learning(xp, p, d, k, trained, log_loss, variance, advantage):
     """Losses and doubt after the round, and the success they promise."""
     _, kin, any_, push, scatter, noise, depth = p.weights[:7]
     own = trained * p.samples
@@ -126,24 +126,27 @@ def learning(xp, p, d, k, trained, log_loss, variance):
     common = some * (any_ - scatter / count) - noise * mean(d.noise) + depth * mean(d.depth)
     kins = (own @ p.member) @ p.member.T
     rate = common + each * ((p.own_weight + push * p.push - kin) * own + kin * kins)
-    log_loss = log_loss - xp.clip(rate, p.rates[0], p.rates[1])
+    pace, forgetting = p.tempo
+    lost = some * forgetting * advantage
+    advantage = advantage + pace * each * own - lost
+    log_loss = log_loss - xp.clip(rate - p.raw_own_weight * lost, p.rates[0], p.rates[1])
     minibatch, drift = p.doubt
     variance = xp.where(trained > 0.5, variance * minibatch / (variance + minibatch), variance) + drift
     cautious = log_loss + p.caution * xp.sqrt(variance)
     success = (1 / (1 + xp.exp2(p.line[:, 1] * cautious - p.line[:, 0]))).mean(-1)
-    return log_loss, variance, success
+    return log_loss, variance, advantage, success
 
 
 def returns(xp, p, reals, category, flag, integer):
     """Predicted returns without a value at the end, and the states at the end."""
     d = decoded(xp, p, reals, category, flag, integer)
     zero = 0 * flag[:, 0]
-    log_loss, variance = zero + p.log_loss, zero + p.variance
+    log_loss, variance, advantage = zero + p.log_loss, zero + p.variance, zero + p.advantage
     held, owed = integer(zero + p.held), integer(zero + p.owed)
     before, total = p.success, 0.0
     for k in range(p.steps):
         reward, trained = network(xp, p, d, k, held, owed, integer)
-        log_loss, variance, success = learning(xp, p, d, k, trained, log_loss, variance)
+        log_loss, variance, advantage, success = learning(xp, p, d, k, trained, log_loss, variance, advantage)
         total = total + p.discount**k * (reward + p.reward[0] * (success - before))
         total = total + REJECTED * (trained.sum(-1) == 0)
         before = success

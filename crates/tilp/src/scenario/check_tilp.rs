@@ -2,15 +2,19 @@
 
 use super::check::Checker;
 use super::load::ScenarioError;
-use crate::allocate::{StartOptions, SuggestionOptions, TilpSettings};
+use crate::allocate::{InnerOptions, PriceOptions, StartOptions, SuggestionOptions, TilpSettings};
 use crate::rl::sac::ActorCriticOptions;
 use crate::search::cem::SearchOptions;
-use crate::twin::{NetworkOptions, Prior, TaskOptions, TrainingOptions, WeightPrior};
+use crate::twin::{
+    NetworkOptions, Prior, TaskOptions, TerminalOptions, TrainingOptions, WeightPrior,
+};
 
 /// Refuses what is out of range.
 pub(super) fn tilp(checker: &Checker, tilp: &TilpSettings) -> Result<(), ScenarioError> {
     top(checker, tilp)?;
     search(checker, &tilp.search, tilp.samples)?;
+    inner(checker, &tilp.inner)?;
+    prices(checker, &tilp.prices)?;
     start(checker, &tilp.start)?;
     suggestions(checker, &tilp.suggestions)?;
     let worth = &tilp.worth;
@@ -74,6 +78,50 @@ fn search(checker: &Checker, search: &SearchOptions, samples: usize) -> Result<(
     checker.single(&field("mutation_share"), search.mutation_share, 0.0, 1.0)?;
     checker.single(&field("mutation_most"), search.mutation_most, 0.0, 1.0)?;
     checker.single(&field("plain_deviation_floor"), search.plain_deviation_floor, 1e-6, 10.0)
+}
+
+fn inner(checker: &Checker, inner: &InnerOptions) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("methods.tilp.inner.{name}");
+    let search = &inner.search;
+    checker.within(&field("search.samples"), search.samples as u64, 16, 100_000)?;
+    checker.within(&field("search.elites"), search.elites as u64, 1, search.samples as u64)?;
+    checker.within(&field("search.iterations"), search.iterations as u64, 1, 1000)?;
+    checker.within(&field("search.remembered"), search.remembered as u64, 0, 100_000)?;
+    checker.within(&field("search.proposals"), search.proposals as u64, 0, 100_000)?;
+    checker.single(&field("search.correlation"), search.correlation, 0.0, 1.0)?;
+    checker.single(&field("search.smoothing"), search.smoothing, 0.0, 1.0)?;
+    checker.single(&field("search.floor"), search.floor, 0.0, 10.0)?;
+    for deviation in inner.deviations {
+        checker.single(&field("deviations"), deviation, 0.0, 10.0)?;
+    }
+    checker.single(&field("worth_deviation"), inner.worth_deviation, 0.0, 10.0)?;
+    for (name, length) in [("sizes", inner.sizes.len()), ("levels", inner.levels.len())] {
+        if !(1..=32).contains(&length) {
+            let found = format!("{length} values");
+            return Err(checker.wrong(&field(name), found, "1 to 32 values"));
+        }
+    }
+    for &size in &inner.sizes {
+        checker.within(&field("sizes"), size as u64, 1, 10_000)?;
+    }
+    for &level in &inner.levels {
+        checker.single(&field("levels"), level, 0.0, 1.0)?;
+    }
+    checker.single(&field("least_time"), inner.least_time, 1e-4, 1.0)?;
+    checker.within(&field("price_turns"), inner.price_turns as u64, 1, 100)?;
+    checker.single(&field("copy_price"), inner.copy_price, 0.0, 100.0)?;
+    checker.single(&field("actor_shift"), inner.actor_shift, 0.0, 10.0)?;
+    checker.within(&field("improvements"), inner.improvements as u64, 0, 100)?;
+    checker.within(&field("additions"), inner.additions as u64, 0, 10_000)?;
+    checker.within(&field("level_step"), inner.level_step as u64, 1, 127)
+}
+
+fn prices(checker: &Checker, prices: &PriceOptions) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("methods.tilp.prices.{name}");
+    checker.between(&field("memory"), prices.memory, 0.0, 0.9999)?;
+    checker.between(&field("balance"), prices.balance, 0.0, 1e3)?;
+    checker.between(&field("unbudgeted"), prices.unbudgeted, 0.0, 1e3)?;
+    checker.between(&field("least_gain"), prices.least_gain, 0.0, 1.0)
 }
 
 fn start(checker: &Checker, start: &StartOptions) -> Result<(), ScenarioError> {
@@ -150,7 +198,9 @@ fn network(checker: &Checker, network: &NetworkOptions) -> Result<(), ScenarioEr
     checker.between(&field("surprise"), network.surprise, 0.1, 1e3)?;
     checker.between(&field("closing_share"), network.closing_share, 0.0, 1.0)?;
     checker.within(&field("corrections"), network.corrections as u64, 1, 100)?;
-    checker.between(&field("least_measurement"), network.least_measurement, 1e-9, 1.0)
+    checker.between(&field("least_measurement"), network.least_measurement, 1e-9, 1.0)?;
+    checker.between(&field("channel.memory"), network.channel.memory, 1.0, 1e9)?;
+    checker.between(&field("channel.prior"), network.channel.prior, 0.0, 1e9)
 }
 
 fn training(checker: &Checker, training: &TrainingOptions) -> Result<(), ScenarioError> {
@@ -172,7 +222,9 @@ fn training(checker: &Checker, training: &TrainingOptions) -> Result<(), Scenari
     checker.between(&field("noise_memory"), training.noise_memory, 0.0, 1.0)?;
     checker.between(&field("most_square"), training.most_square, 1.0, 1e6)?;
     checker.bounds(&field("push_bounds"), training.push_bounds, 0.0, 1e3)?;
-    checker.within(&field("lately"), training.lately, 0, 1_000_000)
+    checker.within(&field("lately"), training.lately, 0, 1_000_000)?;
+    checker.within(&field("earliest"), training.earliest, 0, 1_000_000)?;
+    checker.between(&field("forgetting"), training.forgetting, 0.0, 1.0)
 }
 
 fn task(checker: &Checker, task: &TaskOptions) -> Result<(), ScenarioError> {
@@ -191,5 +243,11 @@ fn task(checker: &Checker, task: &TaskOptions) -> Result<(), ScenarioError> {
     checker.between(&field("wander_most"), task.wander_most, 0.0, 1e6)?;
     checker.within(&field("most_pairs"), task.most_pairs as u64, 1, 100_000)?;
     checker.within(&field("turns"), task.turns as u64, 1, 1000)?;
-    checker.bounds(&field("anchor_bounds"), task.anchor_bounds, 1e-6, 1.0 - 1e-6)
+    checker.bounds(&field("anchor_bounds"), task.anchor_bounds, 1e-6, 1.0 - 1e-6)?;
+    let TerminalOptions { sd, keep, drift, group_drift, all_drift } = task.terminal;
+    checker.between(&field("terminal.sd"), sd, 1e-6, 100.0)?;
+    checker.between(&field("terminal.keep"), keep, 0.0, 1.0)?;
+    checker.between(&field("terminal.drift"), drift, 0.0, 100.0)?;
+    checker.between(&field("terminal.group_drift"), group_drift, 0.0, 100.0)?;
+    checker.between(&field("terminal.all_drift"), all_drift, 0.0, 100.0)
 }

@@ -138,6 +138,13 @@ impl LeastEnergy {
         Some(Seconds(high))
     }
 
+    /// The least bandwidth with which all finish in time, at full power, whatever the band.
+    pub fn least_bandwidth(&self) -> Option<Hertz> {
+        let unlimited = Self { band: Hertz(f64::MAX), ..self.clone() };
+        let curves = unlimited.curves(Power::Least, |_, _| true)?;
+        Some(Hertz(curves.iter().map(|own| narrowest(own)).sum()))
+    }
+
     /// The energies of every terminal at its cuts, as far as they are wanted and it can finish in
     /// time. None if somebody has none.
     fn curves(

@@ -59,6 +59,7 @@ impl Tilp {
     /// unlike there, actor and critic will not learn from the round.
     pub fn explain(&mut self, seen: &Observation) -> Plan {
         self.attend(seen);
+        self.set_prices(seen);
         let sights = self.sights(seen, self.options.horizon);
         let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
         let planned = self.plan(seen, &sights, &now);
@@ -93,7 +94,10 @@ impl Tilp {
     /// The choices behind a plan, step by step.
     fn sequence(&self, sights: &Sights, planned: &Planned) -> Vec<Choice> {
         if let Some(found) = &planned.found {
-            return found.best.sequence.clone();
+            let sequence = &found.best.sequence;
+            // The inner solver names the choices of the first step only.
+            let is_first = sequence.len() == found.n_terminals;
+            return sequence.repeat(if is_first { self.options.horizon } else { 1 });
         }
         let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
         let once = guide::actors_choice(&self.agent.sac, &now, &self.options.start);
@@ -113,7 +117,7 @@ struct Inquiry<'a> {
     predicted: StepPrediction,
     after: TwinState,
     scratch: Scratch,
-    guarded: &'a [usize],
+    planned: &'a Planned,
 }
 
 impl<'a> Inquiry<'a> {
@@ -134,7 +138,7 @@ impl<'a> Inquiry<'a> {
         let sureness = Sureness::Safe;
         let predicted = tilp.twin.step(&mut after, &decision.terminals, sureness, &mut scratch);
         let unchanged = (0, sequence[0]);
-        let (total, guarded) = (0.0, &planned.guarded[..]);
+        let total = 0.0;
         let mut inquiry = Self {
             tilp,
             seen,
@@ -145,7 +149,7 @@ impl<'a> Inquiry<'a> {
             predicted,
             after,
             scratch,
-            guarded,
+            planned,
         };
         inquiry.total = inquiry.returns(&[unchanged])[0];
         inquiry
@@ -191,6 +195,10 @@ impl<'a> Inquiry<'a> {
 
     /// Predicted returns of the plan with one choice of its first step replaced, one per change.
     fn returns(&self, changes: &[(usize, Choice)]) -> Vec<f32> {
+        if let Some(plan) = &self.planned.inner {
+            let first = &self.sequence[..self.seen.terminals.len()];
+            return self.tilp.inner_returns(self.sights, plan, first, changes);
+        }
         let everywhere = |choice: &Choice| {
             let mut cell = Cell::ZERO;
             (0..LANES).for_each(|lane| cell.set(lane, choice));
@@ -289,7 +297,7 @@ impl<'a> Inquiry<'a> {
     /// Why a terminal that could make it alone is out; `returns` begins with those of its ways.
     fn left_out(&self, n: usize, returns: &[f32]) -> Reason {
         let mut ways: Vec<(f32, Choice)> = returns.iter().copied().zip(self.ways(n)).collect();
-        if self.guarded.contains(&n) {
+        if self.planned.guarded.contains(&n) {
             ways.truncate(1); // as the search wanted it, which the guard forbade
         }
         ways.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -313,7 +321,10 @@ impl<'a> Inquiry<'a> {
         let Self { tilp, sights, .. } = self;
         let mut choices = self.sequence[..self.seen.terminals.len()].to_vec();
         choices[n] = choice;
-        let actions = tilp.decoder.decide(&sights.field, &choices);
+        let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
+        let actions = tilp.decide_first(sights, self.planned.finish(), &mut choices);
+        // Somebody had to be left out for it.
+        let is_crowded = (0..wanted.len()).any(|n| wanted[n] && !choices[n].flag);
         let (mut after, mut scratch) = (sights.state.clone(), tilp.twin.scratch());
         tilp.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
         let fits = |n: usize| {
@@ -325,7 +336,8 @@ impl<'a> Inquiry<'a> {
             (true, false) => Seconds(f64::INFINITY),
             (false, _) => Seconds(0.0),
         };
-        ((0..actions.len()).map(sure).fold(Seconds(0.0), Seconds::max), after)
+        let least = if is_crowded { tilp.twin.nominal().give_up } else { Seconds(0.0) };
+        ((0..actions.len()).map(sure).fold(least, Seconds::max), after)
     }
 
     /// Success of one terminal in a state, doubt held against it as in the plan.
@@ -337,7 +349,8 @@ impl<'a> Inquiry<'a> {
 
     fn runner_up(&self, other: &Ranked, best: f64) -> RunnerUp {
         let mut choices = other.sequence[..self.seen.terminals.len()].to_vec();
-        let theirs = self.tilp.guard(self.sights, &mut choices);
+        let finish = self.planned.finish();
+        let theirs = self.tilp.guard(self.sights, finish, &mut choices);
         let ours = &self.decision.terminals;
         let who = |wanted: [bool; 2]| -> Vec<usize> {
             let is = |n: &usize| [ours[*n].scheduled, theirs[*n].scheduled] == wanted;

@@ -28,6 +28,11 @@ pub(super) fn proposal(sac: &Sac, scene: &Scene, options: &TilpOptions) -> Distr
     Distribution::repeated(&laws, options.horizon, sac.space().categories)
 }
 
+/// Logits of the actor's probabilities to schedule each terminal.
+pub(super) fn flag_logits(sac: &Sac, scene: &Scene, start: &StartOptions) -> Vec<f32> {
+    laws(sac, scene, start).iter().map(|law| (law.flag / (1.0 - law.flag)).ln()).collect()
+}
+
 /// The actor's most likely action; if that schedules nobody, the one it would schedule first.
 pub(super) fn actors_choice(sac: &Sac, scene: &Scene, start: &StartOptions) -> Vec<Choice> {
     let laws = laws(sac, scene, start);

@@ -22,6 +22,7 @@ impl Tilp {
         for sequence in remembered {
             self.planner.suggest(&rearranged(&sequence, &from, self.options.horizon));
         }
+        self.rearrange_inner(&from);
         self.resize(from.len());
     }
 

@@ -8,24 +8,29 @@
 mod decode;
 mod explain;
 mod guide;
+mod inner;
 mod inspect;
 mod membership;
 mod options;
 mod persist;
 mod plan;
+mod prices;
 mod scene;
 mod settings;
 
 use std::sync::Mutex;
 
 pub use explain::{Plan, RunnerUp};
+pub use inner::InnerOptions;
 pub use options::{
     DecoderOptions, Parts, StartOptions, SuggestionOptions, TilpOptions, WorthOptions,
 };
+pub use prices::PriceOptions;
 pub use settings::{TilpSettings, TwinSettings};
 
 use decode::Decoder;
 use plan::{Planned, Sights, Work};
+use prices::{Prices, RoundPrices};
 use scene::{SPACE_GLOBALS, SPACE_TERMINALS, action_row, choice};
 
 use crate::lanes::LANES;
@@ -37,9 +42,10 @@ use crate::round::{
     Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Rationale, Violation,
 };
 use crate::search::cem::Planner;
+use crate::search::gaussian::GaussianPlanner;
 use crate::search::sample::Cell;
-use crate::twin::{Deeds, Moves, Nominal, Twin, TwinState};
-use crate::units::Seconds;
+use crate::twin::{Deeds, Moves, Nominal, Sureness, Twin, TwinState};
+use crate::units::{Bytes, Seconds};
 
 /// Milliseconds since some moment. The library has no clock of its own: who wants plans in time
 /// lends it one, and gives up that runs repeat bit for bit.
@@ -50,8 +56,13 @@ pub struct Tilp {
     twin: Twin,
     decoder: Decoder,
     planner: Planner,
+    /// The search with an inner solver.
+    inner_planner: GaussianPlanner,
     agent: Agent,
     options: TilpOptions,
+    /// What budgets have cost so far, and what the round at hand is planned with.
+    prices: Prices,
+    round_prices: Option<RoundPrices>,
     seed: Seed,
     clock: Option<Clock>,
     /// What was decided in the round that is being executed.
@@ -102,8 +113,11 @@ impl Tilp {
             twin: Twin::new(nominal, options.twin),
             decoder,
             planner: Planner::default(),
+            inner_planner: GaussianPlanner::default(),
             agent,
             options,
+            prices: Prices::default(),
+            round_prices: None,
             seed,
             clock: None,
             chosen: None,
@@ -127,6 +141,31 @@ impl Tilp {
     /// The twin, for who is told more than TiLP is.
     pub(super) fn twin_mut(&mut self) -> &mut Twin {
         &mut self.twin
+    }
+
+    /// Makes the weights of the reward those of the round: prices if the run has budgets.
+    fn set_prices(&mut self, seen: &Observation) {
+        let (options, fixed) = (&self.options.prices, self.options.twin.weights);
+        let found = self.prices.of_round(options, seen, &fixed, self.twin.scale());
+        self.twin.set_weights(found.as_ref().map_or(fixed, |prices| prices.weights));
+        self.round_prices = found;
+    }
+
+    /// Takes note of what a planned round gains and uses.
+    fn follow_prices(&mut self, seen: &Observation, sights: &Sights, planned: &Planned) {
+        if seen.budget.is_none() || !self.options.prices.adaptive {
+            return;
+        }
+        let plan = self.decoder.limits().project(planned.decision.clone());
+        let (mut after, mut scratch) = (sights.state.clone(), self.twin.scratch());
+        let actions = &plan.decision().terminals;
+        let step = self.twin.step(&mut after, actions, Sureness::Likely, &mut scratch);
+        let gain = self.twin.gain(step.success - sights.state.success, step.loss_decrease);
+        let energies: Vec<f64> = scratch.energies.iter().map(|one| one.0).collect();
+        let exchanges = self.twin.exchanges(&sights.state, &plan);
+        let bytes =
+            exchanges.iter().flatten().map(|one| one.job.air()).fold(Bytes(0), |a, b| a + b);
+        self.prices.follow(&self.options.prices, seen, gain, &step, &energies, bytes);
     }
 
     fn is_warm(&self) -> bool {
@@ -203,6 +242,7 @@ impl Tilp {
 impl Allocator for Tilp {
     fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
         self.attend(seen);
+        self.set_prices(seen);
         let sights = self.sights(seen, self.options.horizon);
         let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
         if let Some(Pending { scene, actions, reward }) = self.pending.take() {
@@ -210,6 +250,7 @@ impl Allocator for Tilp {
             self.agent.real.push(&Transition { state: scene, actions, reward, next, last: false });
         }
         let planned = self.plan(seen, &sights, &now);
+        self.follow_prices(seen, &sights, &planned);
         let limits = self.decoder.limits();
         let actions = match &planned.choices {
             Some(choices) => choices.iter().flat_map(|one| scene::row(one, limits)).collect(),

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::inner::InnerOptions;
+use super::prices::PriceOptions;
 use crate::rl::sac::ActorCriticOptions;
 use crate::search::cem::Cem;
 use crate::twin::TwinOptions;
@@ -58,6 +60,10 @@ pub struct TilpOptions {
     pub decoder: DecoderOptions,
     /// Actor and critic.
     pub actor_critic: ActorCriticOptions,
+    /// The search with an inner solver; none: everything is sampled.
+    pub inner: Option<InnerOptions>,
+    /// How budgets become prices.
+    pub prices: PriceOptions,
 }
 
 /// The distribution that a search starts from.

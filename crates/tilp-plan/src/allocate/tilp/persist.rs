@@ -1,5 +1,6 @@
 //! What TiLP has learned, as named arrays.
 
+use super::prices::Prices;
 use super::{Pending, Tilp};
 use crate::rl::replay::Scene;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
@@ -15,6 +16,10 @@ impl Persist for Tilp {
         });
         snapshot.put_f32("tilp/remembered", flat.collect());
         snapshot.put_u64("tilp/n_remembered", vec![remembered.len() as u64]);
+        self.save_inner(snapshot);
+        if self.options.prices.adaptive {
+            self.prices.save(snapshot);
+        }
         let (scene, globals, actions, reward) = match &self.pending {
             Some(one) => {
                 let scene = &one.scene;
@@ -38,6 +43,10 @@ impl Persist for Tilp {
         self.resize(self.twin.members().len());
         self.agent.restore(snapshot)?;
         self.restore_remembered(snapshot)?;
+        self.restore_inner(snapshot)?;
+        if self.options.prices.adaptive {
+            self.prices = Prices::restore(snapshot)?;
+        }
         self.pending = self.restored_pending(snapshot)?;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::decode::Decoder;
 use super::guide;
+use super::inner::{InnerPlan, RuleLanes};
 use super::scene::Sight;
 use super::{Parts, Tilp};
 use crate::lanes::{LANES, Lanes};
@@ -16,7 +17,7 @@ use crate::twin::{Field, Futures, Moves, Sureness, TwinState};
 
 /// What a step in which nobody trains takes off a candidate's return: all-zero schedules are rejected
 /// (Algorithm 1), those with fewer such steps less so.
-const REJECTED: f32 = -1e6;
+pub(super) const REJECTED: f32 = -1e6;
 
 /// Whether a return is that of a candidate which was rejected.
 pub(super) fn is_rejected(score: f32) -> bool {
@@ -39,15 +40,25 @@ pub(super) struct Planned {
     pub found: Option<Found>,
     /// Terminals that the search wanted and the guard took out.
     pub guarded: Vec<usize>,
+    /// The plan of the inner solver, if it made the choices.
+    pub inner: Option<InnerPlan>,
+}
+
+impl Planned {
+    /// When the round is to finish, if the inner solver made the choices.
+    pub fn finish(&self) -> Option<f64> {
+        self.inner.as_ref().map(|plan| f64::from(plan.finish))
+    }
 }
 
 /// Memory for scoring one group of candidates.
 pub(super) struct Work {
-    futures: Futures,
-    moves: Vec<Moves>,
-    rewards: Vec<Lanes>,
-    scenes: Scenes,
-    critic: CriticTrace,
+    pub futures: Futures,
+    pub moves: Vec<Moves>,
+    pub rewards: Vec<Lanes>,
+    pub scenes: Scenes,
+    pub critic: CriticTrace,
+    pub rule: RuleLanes,
 }
 
 impl Work {
@@ -58,6 +69,7 @@ impl Work {
             rewards: vec![[0.0; LANES]; horizon],
             scenes: Scenes::default(),
             critic: CriticTrace::default(),
+            rule: RuleLanes::default(),
         }
     }
 }
@@ -70,7 +82,14 @@ impl Tilp {
 
     /// The same with the twin's state at hand.
     pub(super) fn sights_from(&self, state: TwinState, n_steps: usize) -> Sights {
-        let field = Field::new(&self.twin, &state, n_steps, self.options.parts.repair);
+        let mut field = Field::new(&self.twin, &state, n_steps, self.options.parts.repair);
+        if self.inner().is_some_and(|options| options.drawn_fades) {
+            let seed = self.seed.named("fades").at(state.round);
+            field.draw_fades(&self.twin, &state, seed);
+        }
+        if let Some(prices) = &self.round_prices {
+            field.set_prices(prices.bit, &prices.joules);
+        }
         let sight = Sight::new(&self.twin, &state);
         Sights { state, field, sight }
     }
@@ -78,24 +97,46 @@ impl Tilp {
     /// Phase I of Algorithm 1.
     pub(super) fn plan(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Planned {
         let searches = self.options.parts.cem && self.options.budget_ms != Some(0.0);
-        let (mut choices, found) = if searches {
-            let found = self.search(seen, sights, now);
-            (found.first().to_vec(), Some(found))
-        } else {
-            (guide::actors_choice(&self.agent.sac, now, &self.options.start), None)
+        let is_inner = searches && self.inner().is_some();
+        let solved = if is_inner { self.search_inner(seen, sights, now) } else { None };
+        let (mut choices, found, inner) = match solved {
+            Some((found, plan)) => (found.first().to_vec(), Some(found), Some(plan)),
+            None if searches => {
+                let found = self.search(seen, sights, now);
+                (found.first().to_vec(), Some(found), None)
+            }
+            None => (guide::actors_choice(&self.agent.sac, now, &self.options.start), None, None),
         };
+        let finish = inner.as_ref().map(|plan| f64::from(plan.finish));
         let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
-        let terminals = self.guard(sights, &mut choices);
+        let terminals = self.guard(sights, finish, &mut choices);
         let guarded = (0..wanted.len()).filter(|&n| wanted[n] && !choices[n].flag).collect();
         let anybody = terminals.iter().any(|one| one.scheduled);
+        // Whoever is alone has the band and the decoder for itself.
+        let inner = inner.filter(|_| anybody);
         let kept = if anybody { Some((choices, terminals)) } else { self.alone(sights) };
         match kept {
             Some((choices, terminals)) => {
                 let decision =
                     Decision { terminals, training: TrainingPlan::default(), fallback: false };
-                Planned { decision, choices: Some(choices), found, guarded }
+                Planned { decision, choices: Some(choices), found, guarded, inner }
             }
-            None => Planned { decision: self.least_bad(seen), choices: None, found, guarded },
+            None => {
+                Planned { decision: self.least_bad(seen), choices: None, found, guarded, inner }
+            }
+        }
+    }
+
+    /// The decision behind choices: by the inner solver if a finishing time is given.
+    pub(super) fn decide_first(
+        &self,
+        sights: &Sights,
+        finish: Option<f64>,
+        choices: &mut [Choice],
+    ) -> Vec<TerminalDecision> {
+        match finish {
+            Some(finish) => self.exact_decision(sights, finish, choices),
+            None => self.decoder.decide(&sights.field, choices),
         }
     }
 
@@ -130,10 +171,10 @@ impl Tilp {
 
     /// Predicted returns of sixteen candidates.
     pub(super) fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
-        let Sights { field, sight, .. } = sights;
+        let Sights { field, .. } = sights;
         let place = candidates.group % self.works.len();
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
-        let Work { futures, moves, rewards, scenes, critic } = &mut *work;
+        let Work { futures, moves, rewards, scenes, critic, .. } = &mut *work;
         futures.restart(field.start());
         let mut rejected = [0.0; LANES];
         for (step, reward) in rewards.iter_mut().enumerate() {
@@ -143,23 +184,41 @@ impl Tilp {
                 *rejected += if futures.n_trained[lane] > 0.0 { 0.0 } else { REJECTED };
             }
         }
-        let mut values = [0.0; LANES];
-        if self.options.parts.critic && self.is_warm() {
-            sight.scenes(field, futures, rewards.len(), scenes);
-            values.copy_from_slice(self.agent.sac.value(scenes, critic));
-            values.iter_mut().for_each(|value| *value *= self.options.reward_unit as f32);
-        }
+        let values = self.values_of(sights, futures, rewards.len(), scenes, critic);
         let mut returns = planned_return(rewards, &values, self.options.discount as f32);
         (0..LANES).for_each(|lane| returns[lane] += rejected[lane]);
         returns
     }
 
+    /// The critic's value of the states that sixteen candidates end in; zero without one.
+    pub(super) fn values_of(
+        &self,
+        sights: &Sights,
+        futures: &Futures,
+        step: usize,
+        scenes: &mut Scenes,
+        critic: &mut CriticTrace,
+    ) -> Lanes {
+        let mut values = [0.0; LANES];
+        if self.options.parts.critic && self.is_warm() {
+            sights.sight.scenes(&sights.field, futures, step, scenes);
+            values.copy_from_slice(self.agent.sac.value(scenes, critic));
+            values.iter_mut().for_each(|value| *value *= self.options.reward_unit as f32);
+        }
+        values
+    }
+
     /// Takes out whoever might be late, until all who are left make it as surely as asked for.
-    pub(super) fn guard(&self, sights: &Sights, choices: &mut [Choice]) -> Vec<TerminalDecision> {
+    pub(super) fn guard(
+        &self,
+        sights: &Sights,
+        finish: Option<f64>,
+        choices: &mut [Choice],
+    ) -> Vec<TerminalDecision> {
         let mut scratch = self.twin.scratch();
         let limits = self.decoder.limits();
         loop {
-            let actions = self.decoder.decide(&sights.field, choices);
+            let actions = self.decide_first(sights, finish, choices);
             let mut after = sights.state.clone();
             self.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
             let excess = |n: usize| {
@@ -182,7 +241,7 @@ impl Tilp {
             let idle = Choice { reals: [0.5, 1.0, 1.0], category: 0, flag: false };
             let mut choices = vec![idle; order.len()];
             choices[n].flag = true;
-            let terminals = self.guard(sights, &mut choices);
+            let terminals = self.guard(sights, None, &mut choices);
             terminals[n].scheduled.then_some((choices, terminals))
         })
     }

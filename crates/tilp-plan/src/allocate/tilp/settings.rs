@@ -5,11 +5,13 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::inner::InnerOptions;
 use super::options::{
     DecoderOptions, Parts, StartOptions, SuggestionOptions, TilpOptions, WorthOptions,
 };
+use super::prices::PriceOptions;
 use crate::rl::sac::ActorCriticOptions;
-use crate::search::cem::SearchOptions;
+use crate::search::cem::{SearchKind, SearchOptions};
 use crate::twin::{
     Freeze, LearningCurve, NetworkOptions, RewardWeights, TaskOptions, TrainingOptions, TwinOptions,
 };
@@ -79,6 +81,12 @@ pub struct TilpSettings {
     pub task_driven: bool,
     /// The search beyond the plain method.
     pub search: SearchOptions,
+    /// The search with an inner solver, `search.kind = "inner"`.
+    #[serde(default, skip_serializing_if = "InnerOptions::is_default")]
+    pub inner: InnerOptions,
+    /// How budgets become prices.
+    #[serde(default, skip_serializing_if = "PriceOptions::is_default")]
+    pub prices: PriceOptions,
     /// The distribution that a search starts from.
     pub start: StartOptions,
     /// How terminals are put in the order of their worth.
@@ -161,7 +169,14 @@ impl TilpSettings {
             suggestions: self.suggestions.clone(),
             decoder: self.decoder,
             actor_critic: self.actor_critic,
+            inner: self.is_inner().then(|| self.inner.clone()),
+            prices: self.prices,
         }
+    }
+
+    /// Whether band, power, cut and compression are solved for; else everything is sampled.
+    fn is_inner(&self) -> bool {
+        self.search.kind == SearchKind::Inner && !self.plain_search && self.repair
     }
 
     fn twin_options(&self, measurement: f64) -> TwinOptions {

@@ -5,8 +5,10 @@
 //! [`Futures`] is what differs between candidates. The law is that of [`Twin::step`], and a test
 //! holds both together.
 
+mod fades;
 mod numbers;
 mod step;
+mod worth;
 
 use super::training::compression_noise;
 use super::{N_SHARED, Scale, Twin, TwinState};
@@ -16,7 +18,8 @@ use crate::round::Limits;
 use crate::split::message::MESSAGE_HEADER_BYTES;
 use crate::units::{Bytes, Gain, Seconds, Watts};
 use crate::wireless::RateModel;
-use step::{air_seconds, fill_job, roll_out, speed};
+use step::{air_seconds, fill_job, model_bits, roll_out, speed};
+pub use worth::WorthLanes;
 
 /// Compression is decided on a grid from nothing to the most, so that sizes can be tabled.
 pub const COMPRESSION_LEVELS: usize = 128;
@@ -85,10 +88,14 @@ struct Terminal {
     sizes: usize,
     push: f32,
     own_weight: f32,
-    cuts: Cuts,
+    /// The same at the pace of the start.
+    raw_own_weight: f32,
+    cuts: CutTables,
     /// The last of the cuts that fit the memory, else the first.
     deepest: usize,
     radio_factor: f32,
+    /// Price of its joules over the common one.
+    joule_factor: f32,
     /// Success is the logistic of the first less the second times the log-loss, in powers of two.
     line: [f32; 2],
 }
@@ -98,16 +105,17 @@ pub const MAX_CUTS: usize = TABLE;
 
 /// Constants of a terminal's cuts; beyond the last cut the last repeated.
 #[derive(Clone, Debug)]
-struct Cuts {
-    /// Computation in seconds, and the same to be sure.
-    seconds: [f32; MAX_CUTS],
-    safe_seconds: [f32; MAX_CUTS],
+pub struct CutTables {
+    /// Computation in seconds.
+    pub seconds: [f32; MAX_CUTS],
+    /// Computation in seconds that is surely not exceeded.
+    pub safe_seconds: [f32; MAX_CUTS],
     /// Energy of the computation until the round closes.
-    joules: [f32; MAX_CUTS],
+    pub joules: [f32; MAX_CUTS],
     /// Memory beyond the budget, relative to it.
-    excess: [f32; MAX_CUTS],
+    pub excess: [f32; MAX_CUTS],
     /// Share of the layers, less a half.
-    depth: [f32; MAX_CUTS],
+    pub depth: [f32; MAX_CUTS],
 }
 
 /// What all futures from one state have in common.
@@ -140,14 +148,18 @@ pub struct Field {
     model_bits: Vec<f32>,
     /// Bits of a message that carries layers, beside theirs.
     header: f32,
-    /// Weights of the training law and the bounds of a rate.
+    /// Weights of the training law at the tempo of the state, and the bounds of a rate.
     weights: [f32; N_SHARED],
+    /// Factor on the samples of an advantage, and the share of it that a round forgets.
+    tempo: [f32; 2],
     rates: [f32; 2],
     caution: f32,
     /// Variance of a report, and of the drift of a level in a round.
     doubt: [f32; 2],
     reward: [f32; 4],
     scale: [f32; 2],
+    /// Reward that a bit on the air costs.
+    bit_price: f32,
     start: Futures,
 }
 
@@ -158,6 +170,8 @@ pub struct Futures {
     pub log_loss: Vec<Lanes>,
     /// Its variance.
     pub variance: Vec<Lanes>,
+    /// What each terminal has gained by its own samples; stands still if nothing is forgotten.
+    pub advantage: Vec<Lanes>,
     /// Front layers held in their current version.
     pub held: Vec<Lanes>,
     /// Front layers trained since the last aggregation.
@@ -236,20 +250,22 @@ impl Field {
             model_bits: (0..TABLE.max(n_layers + 1))
                 .map(|layers| model(layers.min(n_layers)))
                 .collect(),
-            weights: std::array::from_fn(|i| twin.training.weights()[i] as f32),
+            weights: twin.training.weights_at(state.tempo).map(|weight| weight as f32),
+            tempo: [state.tempo.rate, state.tempo.forgetting].map(|one| one as f32),
             rates: [least as f32, most as f32],
             caution: options.caution as f32,
             doubt: [minibatch as f32, drift as f32],
             reward: [weights.task, weights.delay, weights.energy, weights.penalty]
                 .map(|weight| weight as f32),
             scale: [deadline.0, energy.0].map(|one| one as f32),
+            bit_price: 0.0,
             start: Futures::new(state, nominal.n_tasks),
         }
     }
 
     /// Bits of a message with so many bits of layers; nothing is sent if there are none.
     #[inline(always)]
-    fn message(&self, layers: f32) -> f32 {
+    pub fn message(&self, layers: f32) -> f32 {
         if layers > 0.0 { layers + self.header } else { 0.0 }
     }
 
@@ -282,6 +298,77 @@ impl Field {
     /// The last of the cuts that fit a terminal's memory, else the first.
     pub fn deepest_fitting(&self, terminal: usize) -> usize {
         self.terminals[terminal].deepest
+    }
+
+    /// Tables of a terminal's cuts.
+    pub fn cut_tables(&self, terminal: usize) -> &CutTables {
+        &self.terminals[terminal].cuts
+    }
+
+    /// Ratio of received power to noise density of a terminal now, per watt, that is surely reached.
+    pub fn safe_signal(&self, terminal: usize) -> f32 {
+        self.safe_snr[terminal]
+    }
+
+    /// Energy of sending over transmit power times sending time.
+    pub fn radio_factor(&self, terminal: usize) -> f32 {
+        self.terminals[terminal].radio_factor
+    }
+
+    /// Bits up, bits down and noise of the compression at a cut and a level.
+    pub fn sizes(&self, cut: usize, level: usize) -> [f32; 3] {
+        let [up, down, noise, _] = self.sizes[cut * COMPRESSION_LEVELS + level];
+        [up, down, noise]
+    }
+
+    /// Bits of the layers in front of a cut.
+    pub fn cut_bits(&self, cut: usize) -> f32 {
+        self.models[cut]
+    }
+
+    /// Bits of the first so many layers.
+    #[inline(always)]
+    pub fn layer_bits(&self, layers: &Lanes) -> Lanes {
+        model_bits(self, layers)
+    }
+
+    /// Energy for a bit of a pending upload, over one N-th of the band at the mean fade.
+    pub fn upload_joules(&self, terminal: usize) -> f32 {
+        let slice = self.band / self.terminals.len() as f32;
+        let signal = self.power * self.usual[terminal];
+        let rate = match self.model {
+            RateModel::Held => speed::<true>(slice, signal),
+            RateModel::Averaged => speed::<false>(slice, signal),
+        };
+        self.power * self.terminals[terminal].radio_factor / rate
+    }
+
+    /// Reward that a joule of most terminals costs.
+    pub fn joule_price(&self) -> f32 {
+        self.reward[2] / self.scale[1]
+    }
+
+    /// Price of a terminal's joules over that of most.
+    pub fn joule_factor(&self, terminal: usize) -> f32 {
+        self.terminals[terminal].joule_factor
+    }
+
+    /// Reward that a bit on the air costs.
+    pub fn bit_price(&self) -> f32 {
+        self.bit_price
+    }
+
+    /// Sets the price of a bit, and of each terminal's joules over the common price.
+    pub fn set_prices(&mut self, bit: f64, joules: &[f64]) {
+        self.bit_price = bit as f32;
+        for (terminal, factor) in self.terminals.iter_mut().zip(joules) {
+            terminal.joule_factor = *factor as f32;
+        }
+    }
+
+    /// The deadline in seconds, the band in hertz and the largest power in watts.
+    pub fn most(&self) -> [f32; 3] {
+        [self.deadline, self.band, self.power]
     }
 
     /// Whether a round of the future aggregates.
@@ -380,7 +467,7 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize, sizes: usize) -> Terminal 
         joules(cut) as f32 * if seconds > closes { closes / seconds } else { 1.0 }
     };
     let each = |value: &dyn Fn(usize) -> f32| each_cut(&limits.cuts, value);
-    let cuts = Cuts {
+    let cuts = CutTables {
         seconds: each(&|cut| seconds(likely, cut) as f32),
         safe_seconds: each(&|cut| seconds(&doubtful, cut) as f32),
         joules: each(&joules),
@@ -393,20 +480,22 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize, sizes: usize) -> Terminal 
         samples: state.samples[n] as f32,
         sizes,
         push: state.push[n] as f32,
-        own_weight: twin.training.own_weight(nominal.tasks[n]) as f32,
+        own_weight: (state.tempo.rate * twin.training.own_weight(nominal.tasks[n])) as f32,
+        raw_own_weight: twin.training.own_weight(nominal.tasks[n]) as f32,
         deepest: cuts.excess[..limits.cuts.len()]
             .iter()
             .rposition(|excess| *excess <= 0.0)
             .unwrap_or(0),
         cuts,
         radio_factor: twin.network.radio_factor(n) as f32,
+        joule_factor: 1.0,
         line: [start, slope].map(|one| (one * std::f64::consts::LOG2_E) as f32),
     }
 }
 
 fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>, Vec<f32>) {
     let n = state.gain.len();
-    let kept = twin.nominal().rho * twin.nominal().rho;
+    let kept = twin.rho() * twin.rho();
     let power = |n: usize, step: usize| state.fading_after(n, step, kept).mean();
     // The averaged model has the fading in its expectation.
     let power = |n: usize, step: usize| match twin.nominal().cost.rate_model {
@@ -432,6 +521,7 @@ impl Futures {
         let Self {
             log_loss,
             variance,
+            advantage,
             held,
             pending,
             success,
@@ -442,6 +532,7 @@ impl Futures {
         } = start;
         self.log_loss.clone_from(log_loss);
         self.variance.clone_from(variance);
+        self.advantage.clone_from(advantage);
         self.held.clone_from(held);
         self.pending.clone_from(pending);
         (self.success, self.n_trained) = (*success, *n_trained);
@@ -456,6 +547,7 @@ impl Futures {
         Self {
             log_loss: state.log_loss.iter().map(|&one| lanes(one)).collect(),
             variance: state.variance.iter().map(|&one| lanes(one)).collect(),
+            advantage: state.advantage.iter().map(|&one| lanes(one)).collect(),
             held: state.copies.iter().map(|one| lanes(one.held as f64)).collect(),
             pending: state.copies.iter().map(|one| lanes(one.pending as f64)).collect(),
             success: lanes(state.success),

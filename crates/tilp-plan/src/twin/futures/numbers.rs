@@ -1,6 +1,6 @@
 //! The numbers behind imagined rounds, for implementations elsewhere that are held against ours.
 
-use super::{COMPRESSION_LEVELS, Cuts, Field, MAX_CUTS, Terminal};
+use super::{COMPRESSION_LEVELS, CutTables, Field, MAX_CUTS, Terminal};
 
 impl Field {
     /// Everything that a rollout reads, by name; tables row by row.
@@ -10,7 +10,7 @@ impl Field {
         let aggregates = |step: usize| f32::from(u8::from(self.aggregates(step)));
         let each = |value: fn(&Terminal) -> f32| self.terminals.iter().map(value).collect();
         let n_cuts = self.sizes.len() / COMPRESSION_LEVELS;
-        let cuts = |value: fn(&Cuts) -> &[f32; MAX_CUTS]| -> Vec<f32> {
+        let cuts = |value: fn(&CutTables) -> &[f32; MAX_CUTS]| -> Vec<f32> {
             self.terminals.iter().flat_map(|one| &value(&one.cuts)[..n_cuts]).copied().collect()
         };
         let column = |at: usize| -> Vec<f32> { self.sizes.iter().map(|row| row[at]).collect() };
@@ -26,6 +26,7 @@ impl Field {
             ("samples", each(|one| one.samples)),
             ("push", each(|one| one.push)),
             ("own_weight", each(|one| one.own_weight)),
+            ("raw_own_weight", each(|one| one.raw_own_weight)),
             ("radio_factor", each(|one| one.radio_factor)),
             ("line", self.terminals.iter().flat_map(|one| one.line).collect()),
             ("seconds", cuts(|one| &one.seconds)),
@@ -40,6 +41,7 @@ impl Field {
             ("layers", self.layers[..n_cuts].to_vec()),
             ("noise", column(2)[..COMPRESSION_LEVELS].to_vec()),
             ("weights", self.weights.to_vec()),
+            ("tempo", self.tempo.to_vec()),
             ("rates", self.rates.to_vec()),
             ("caution", vec![self.caution]),
             ("doubt", self.doubt.to_vec()),
@@ -47,6 +49,7 @@ impl Field {
             ("scale", self.scale.to_vec()),
             ("log_loss", first(&start.log_loss)),
             ("variance", first(&start.variance)),
+            ("advantage", first(&start.advantage)),
             ("held", first(&start.held)),
             ("pending", first(&start.pending)),
             ("success", vec![start.success[0]]),

@@ -1,6 +1,6 @@
 //! The law of an imagined round, for sixteen candidates at once.
 
-use super::{COMPRESSION_LEVELS, Cuts, Field, Futures, Moves};
+use super::{COMPRESSION_LEVELS, CutTables, Field, Futures, Moves};
 use crate::lanes::{LANES, Lanes, TABLE, all_zero, exp2, ln, look_up, rows, vectorised};
 use crate::wireless::{RateModel, ergodic_efficiency};
 
@@ -9,7 +9,9 @@ use crate::wireless::{RateModel, ergodic_efficiency};
 struct Sums {
     scale: Lanes,
     latency: Lanes,
+    /// Energy, that of dear terminals times their factor.
     energy: Lanes,
+    bits: Lanes,
     violation: Lanes,
     samples: Lanes,
     count: Lanes,
@@ -88,7 +90,7 @@ pub(super) fn fill_job(
 
 /// Bits of the first so many layers of the model.
 #[inline(always)]
-fn model_bits(field: &Field, layers: &Lanes) -> Lanes {
+pub(super) fn model_bits(field: &Field, layers: &Lanes) -> Lanes {
     match <&[f32; TABLE]>::try_from(&field.model_bits[..]) {
         Ok(few) => look_up([few], layers)[0],
         Err(_) => layers.map(|count| field.model_bits[count as usize]),
@@ -132,7 +134,8 @@ vectorised! {
             reward[lane] = task * gain
                 + delay * (1.0 - latency / deadline)
                 + energy * (1.0 - sums.energy[lane] / most)
-                - penalty * sums.violation[lane];
+                - penalty * sums.violation[lane]
+                - field.bit_price * sums.bits[lane];
         }
         futures.n_trained = sums.count;
         copies(futures, field.aggregates(step), moves);
@@ -147,6 +150,7 @@ fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
         scale: [1.0; LANES],
         latency: zero,
         energy: zero,
+        bits: zero,
         violation: zero,
         samples: zero,
         count: zero,
@@ -235,7 +239,8 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: b
     let drops = if field.drops_late { 1.0 } else { 0.0 };
     let (deadline, closes, give_up) = (field.deadline, field.closes, field.give_up);
     let (radio, batch) = (terminal.radio_factor, terminal.samples);
-    let Cuts { seconds, safe_seconds, joules, excess, depth } = &terminal.cuts;
+    let factor = terminal.joule_factor;
+    let CutTables { seconds, safe_seconds, joules, excess, depth } = &terminal.cuts;
     let [computing, safe, joules, excess, depth] =
         look_up([seconds, safe_seconds, joules, excess, depth], &one.cut);
     let (bandwidth, power, noise) = (one.bandwidth, one.power, one.noise);
@@ -278,7 +283,8 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: b
         let left = if closes > seconds { closes - seconds } else { 0.0 };
         let part = if !STRICT && on_air > left { left / on_air } else { 1.0 };
         let spent = joules[lane] + power * sending * part * radio;
-        local.energy[lane] += scheduled * spent;
+        local.energy[lane] += scheduled * spent * factor;
+        local.bits[lane] += scheduled * (sent + received);
         let latency = scheduled * delay;
         local.latency[lane] =
             if latency > local.latency[lane] { latency } else { local.latency[lane] };
@@ -319,10 +325,13 @@ fn deliver<const HELD: bool>(
     let rate = speed::<HELD>(slice, field.power * snr);
     let pending = model_bits(field, &futures.pending[n]);
     for (lane, bits) in pending.into_iter().enumerate() {
-        let sending = field.message(bits) / rate;
+        let bits = field.message(bits);
+        let sending = bits / rate;
         let sending = if sending < field.closes { sending } else { field.closes };
         let joules = field.power * sending * field.terminals[n].radio_factor;
-        sums.energy[lane] += (1.0 - one.scheduled[lane]) * joules;
+        let idle = 1.0 - one.scheduled[lane];
+        sums.energy[lane] += idle * joules * field.terminals[n].joule_factor;
+        sums.bits[lane] += idle * bits;
     }
 }
 
@@ -332,6 +341,7 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
     let [_, kin, any, push, scatter, noise, depth, ..] = field.weights;
     let ([least, most], caution) = (field.rates, field.caution);
     let [minibatch, drift] = field.doubt;
+    let [pace, forgetting] = field.tempo;
     let (mut share, mut common) = ([0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
         let trained = sums.samples[lane] > 0.0;
@@ -349,9 +359,21 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
         let (mut log_loss, mut variance) = (futures.log_loss[n], futures.variance[n]);
         let trained = futures.trained[n];
         let mut cautious = [0.0; LANES];
+        let mut forgotten = [0.0; LANES];
+        if forgetting > 0.0 {
+            let mut advantage = futures.advantage[n];
+            for lane in 0..LANES {
+                let lost = if share[lane] > 0.0 { forgetting * advantage[lane] } else { 0.0 };
+                let own = pace * trained[lane] * terminal.samples * share[lane];
+                advantage[lane] += own - lost;
+                forgotten[lane] = terminal.raw_own_weight * lost;
+            }
+            futures.advantage[n] = advantage;
+        }
         for lane in 0..LANES {
             let own = trained[lane] * terminal.samples;
-            let rate = common[lane] + share[lane] * (own_weight * own + kin * group[lane]);
+            let rate = common[lane] + share[lane] * (own_weight * own + kin * group[lane])
+                - forgotten[lane];
             let rate = if rate < least { least } else { rate };
             let rate = if rate > most { most } else { rate };
             let after = log_loss[lane] - rate;

@@ -255,13 +255,24 @@ impl Fake {
             }
         }
         self.loss.iter_mut().for_each(|loss| *loss *= 0.997);
-        let success = self.round.is_multiple_of(20).then(|| {
-            (0..4).map(|task| SuccessCount { successes: 5 + task, episodes: 12 }).collect()
-        });
+        let success = self.round.is_multiple_of(20).then(|| self.measure(&mut outcomes));
         let (round, duration, loss) = (self.round, Seconds(1.0), Some(1.0));
         let outcome = Outcome { round, duration, loss, terminals: outcomes, success };
         self.advance();
         outcome
+    }
+
+    /// Four episodes of every terminal; those of a task differ.
+    fn measure(&self, outcomes: &mut [TerminalOutcome]) -> Vec<SuccessCount> {
+        let mut counts = vec![SuccessCount::default(); self.nominal.n_tasks];
+        for (n, outcome) in outcomes.iter_mut().enumerate() {
+            let task = self.nominal.tasks[n];
+            let successes = ((task + n / 4) % 5) as u64;
+            let count = SuccessCount { successes, episodes: 4 };
+            counts[task] = counts[task].plus(count);
+            outcome.success = Some(count);
+        }
+        counts
     }
 
     fn advance(&mut self) {

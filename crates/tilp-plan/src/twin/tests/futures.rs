@@ -4,11 +4,13 @@ use rand::RngExt;
 
 use super::fake::{DEFAULT, Fake};
 use super::run;
+use super::tempo::scheduled;
 use crate::cost::Downlink;
 use crate::lanes::LANES;
 use crate::round::TerminalDecision;
 use crate::twin::{
-    COMPRESSION_LEVELS, Field, Moves, Sureness, Twin, TwinOptions, TwinState, compression_at,
+    By, COMPRESSION_LEVELS, Field, Moves, Sureness, TaskOptions, Twin, TwinOptions, TwinState,
+    compression_at,
 };
 use crate::units::{Hertz, Watts};
 use crate::wireless::RateModel;
@@ -104,6 +106,9 @@ fn compare(mut fake: Fake, options: TwinOptions, drops_late: bool) {
             for n in 0..12 {
                 near(futures.log_loss[n][lane], state.log_loss[n], 1e-5, "log-loss");
                 near(futures.variance[n][lane], state.variance[n], 1e-5, "variance");
+                if options.training.forgetting > 0.0 {
+                    near(futures.advantage[n][lane], state.advantage[n], 1e-5, "advantage");
+                }
                 assert_eq!(futures.held[n][lane] as usize, state.copies[n].held);
                 assert_eq!(futures.pending[n][lane] as usize, state.copies[n].pending);
             }
@@ -119,6 +124,10 @@ fn sixteen_futures_at_once_are_the_sixteen_one_by_one() {
             compare(fake(), TwinOptions::default(), drops_late);
             let by_loss = TwinOptions { task_driven: false, ..TwinOptions::default() };
             compare(fake(), by_loss, drops_late);
+            // Curves by terminal, and rounds that forget.
+            let task = TaskOptions { by: By::Terminal, ..TaskOptions::default() };
+            let second = TwinOptions { task, training: scheduled(), ..TwinOptions::default() };
+            compare(fake(), second, drops_late);
             let mut averaged = fake();
             averaged.nominal.cost.rate_model = RateModel::Averaged;
             compare(averaged, TwinOptions::default(), drops_late);

@@ -207,7 +207,7 @@ fn the_task_twin_recovers_a_synthetic_logistic() {
         let (curves, mut twin) = (Curves::draw(&mut rng), new_task_twin());
         for k in 0..40 {
             let log_losses = scattered(0.04 * f64::from(k));
-            twin.calibrate(&log_losses, &curves.measure(&log_losses, 8, &mut rng));
+            twin.calibrate(&log_losses, &curves.measure(&log_losses, 8, &mut rng), &[]);
         }
         for group in 0..GROUPS {
             let log_losses = scattered(1.7);
@@ -238,7 +238,7 @@ fn the_task_twin_says_how_sure_it_is() {
                 truth_inside += f64::from((low..=high).contains(&success));
                 n += 1.0;
             }
-            twin.calibrate(&log_losses, &counts);
+            twin.calibrate(&log_losses, &counts, &[]);
         }
     }
     assert!((0.85..=0.95).contains(&(inside / n)), "{}", inside / n);
@@ -256,7 +256,7 @@ fn the_task_twin_is_monotone_whatever_it_saw() {
         let count = SuccessCount { successes, episodes: 12 };
         let mut counts = vec![count; GROUPS];
         counts[0].successes = (rng.random::<f64>() * 12.0) as u64;
-        twin.calibrate(&scattered(0.05 * f64::from(k)), &counts);
+        twin.calibrate(&scattered(0.05 * f64::from(k)), &counts, &[]);
     }
     for n in 0..GROUPS {
         let success: Vec<f64> = (0..60).map(|k| twin.predict(n, -0.1 * f64::from(k))).collect();

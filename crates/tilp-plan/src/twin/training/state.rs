@@ -11,13 +11,14 @@ pub(crate) struct TrainingPart {
     /// Rounds trained since the last aggregation.
     since: f64,
     sums: [f64; N_SHARED],
+    advantage: f64,
     /// The series of its reports; none before it joins.
     series: Option<u64>,
 }
 
 impl TrainingPart {
     /// Numbers kept of an absent terminal.
-    pub const N_NUMBERS: usize = 2 + N_SHARED;
+    pub const N_NUMBERS: usize = 3 + N_SHARED;
 
     /// The terminal leaves: its copies are gone, and should it return it will begin a new series.
     pub fn leave(&mut self) {
@@ -28,8 +29,8 @@ impl TrainingPart {
     pub fn to_array(&self) -> [f64; Self::N_NUMBERS] {
         let [mean, variance] = level_numbers(&self.level);
         let mut numbers = [0.0; Self::N_NUMBERS];
-        (numbers[0], numbers[1]) = (mean, variance);
-        numbers[2..].copy_from_slice(&self.sums);
+        (numbers[0], numbers[1], numbers[2]) = (mean, variance, self.advantage);
+        numbers[3..].copy_from_slice(&self.sums);
         numbers
     }
 
@@ -37,7 +38,8 @@ impl TrainingPart {
     pub fn from_slice(numbers: &[f64]) -> Self {
         Self {
             level: level_of([numbers[0], numbers[1]]),
-            sums: std::array::from_fn(|i| numbers[2 + i]),
+            advantage: numbers[2],
+            sums: std::array::from_fn(|i| numbers[3 + i]),
             ..Self::default()
         }
     }
@@ -49,6 +51,7 @@ impl TrainingTwin {
         TrainingPart {
             level: self.levels[n],
             since: self.since[n],
+            advantage: self.advantage[n],
             sums: self.sums[n],
             series: Some(self.series[n]),
         }
@@ -66,6 +69,7 @@ impl TrainingTwin {
         self.groups = groups;
         self.levels = parts.iter().map(|part| part.level).collect();
         self.since = parts.iter().map(|part| part.since).collect();
+        self.advantage = parts.iter().map(|part| part.advantage).collect();
         self.sums = parts.iter().map(|part| part.sums).collect();
         let mut next = self.next_series;
         let mut begin = || {
@@ -101,6 +105,7 @@ impl Persist for TrainingTwin {
         snapshot.put_f64("twin/training/levels", levels);
         snapshot.put_f64("twin/training/sums", self.sums.concat());
         snapshot.put_f64("twin/training/since", self.since.clone());
+        snapshot.put_f64("twin/training/advantage", self.advantage.clone());
         let numbers =
             self.reports.iter().flat_map(|one| std::iter::once(one.log_loss).chain(one.features));
         snapshot.put_f64("twin/training/reports", numbers.collect());
@@ -132,6 +137,11 @@ impl Persist for TrainingTwin {
         let sums = of("sums", N_SHARED * n_terminals)?;
         self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
         self.since = of("since", n_terminals)?.to_vec();
+        self.advantage = match snapshot.len_of("twin/training/advantage") {
+            // Snapshots of version 1 have none.
+            0 => vec![0.0; n_terminals],
+            _ => snapshot.finite_f64("twin/training/advantage", n_terminals)?.to_vec(),
+        };
         self.restore_series(snapshot)?;
         self.restore_reports(snapshot)
     }

@@ -5,7 +5,9 @@ use super::{Replay, ReplayedRound};
 use crate::record::TerminalRow;
 use crate::round::SuccessCount;
 use crate::statistics::mean;
-use crate::twin::{Decrease, Freeze, Interval, TerminalForecast, Twin, TwinOptions};
+use crate::twin::{
+    Decrease, Freeze, Interval, Sureness, TerminalForecast, Twin, TwinOptions, TwinState,
+};
 
 /// A measured value and what both twins had forecast.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +28,36 @@ pub struct Sample {
     pub truth: Option<f64>,
 }
 
+/// The success of one terminal, measured and forecast.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnSuccess {
+    /// Share of its episodes that succeeded; whose: the id of the terminal.
+    pub sample: Sample,
+    /// Its task group.
+    pub group: usize,
+    /// Its episodes.
+    pub episodes: u64,
+}
+
+/// What the rounds from one look at the losses of the deployed policy to the next did to them: forecast
+/// by the calibrated twin as it was at the first look, told who would take part, and realised. Shares
+/// of the loss at the first look.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Span {
+    /// Over all terminals.
+    pub total: (f64, f64),
+    /// Per task group that has terminals.
+    pub groups: Vec<(f64, f64)>,
+    /// Per terminal.
+    pub terminals: Vec<(f64, f64)>,
+}
+
+impl Span {
+    pub(super) fn terminals(&self) -> impl Iterator<Item = &(f64, f64)> {
+        self.terminals.iter()
+    }
+}
+
 /// All samples of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecasts {
@@ -42,8 +74,12 @@ pub struct Forecasts {
     /// The same per terminal, in the rounds that were looked at: what the calibrated twin had forecast,
     /// and what happened.
     pub terminal_decrease: Vec<Vec<(f64, f64)>>,
+    /// The same from each look to the next.
+    pub spans: Vec<Span>,
     /// Share of successes per task group.
     pub success: Vec<Sample>,
+    /// Share of successes per terminal.
+    pub own_success: Vec<OwnSuccess>,
     /// Loss of the group at each measurement of its success.
     pub group_losses: Vec<f64>,
     /// The calibrated twin after the last round.
@@ -70,22 +106,66 @@ pub fn forecasts(replay: &Replay) -> Forecasts {
         decrease: Vec::new(),
         group_decrease: Vec::new(),
         terminal_decrease: Vec::new(),
+        spans: Vec::new(),
         success: Vec::new(),
+        own_success: Vec::new(),
         group_losses: Vec::new(),
         twin,
     };
+    let mut look: Option<Look> = None;
     for round in replay.rounds() {
         idle.attend(&round.seen);
-        all.twin.attend(&round.seen);
+        if all.twin.attend(&round.seen).is_some() {
+            // Losses are of other terminals now.
+            look = None;
+        }
+        all.add_span(&round, &mut look);
         all.add_terminals(&idle, &round, &mut counts);
         all.add_decreases(&idle, &round, &mut counts);
         all.add_success(&idle, &round, &mut counts);
+        all.add_own_success(&idle, &round);
         let ReplayedRound { seen, plan, outcome, .. } = &round;
         all.twin.calibrate(seen, plan, outcome);
         idle.calibrate(seen, plan, outcome);
         all.add_group_losses(&round);
     }
     all
+}
+
+/// A twin as it was when the losses of the deployed policy were looked at, and what it has imagined
+/// since.
+struct Look {
+    twin: Twin,
+    losses: Vec<f64>,
+    before: Vec<f64>,
+    state: TwinState,
+}
+
+impl Look {
+    fn new(twin: &Twin, round: &ReplayedRound<'_>) -> Option<Self> {
+        let losses: Vec<f64> = round.truth.iter().map(|row| row.deployed_loss_before).collect();
+        let is_sound = losses.iter().all(|loss| loss.is_finite() && *loss > 0.0);
+        let state = twin.state(&round.seen);
+        let before = state.log_loss.clone();
+        is_sound.then(|| Self { twin: twin.clone(), losses, before, state })
+    }
+
+    /// What it makes of the time until these losses.
+    fn span(&self, losses: &[f64]) -> Span {
+        let (tasks, n) = (&self.twin.nominal().tasks, losses.len());
+        let fall = |members: &[usize]| {
+            let sum = |of: &dyn Fn(usize) -> f64| members.iter().map(|&n| of(n)).sum::<f64>();
+            let forecast = sum(&|n| self.state.log_loss[n].exp()) / sum(&|n| self.before[n].exp());
+            (1.0 - forecast, 1.0 - sum(&|n| losses[n]) / sum(&|n| self.losses[n]))
+        };
+        let of_group = |group: usize| (0..n).filter(|&n| tasks[n] == group).collect::<Vec<_>>();
+        let groups = (0..self.twin.nominal().n_tasks).map(of_group);
+        Span {
+            total: fall(&(0..n).collect::<Vec<_>>()),
+            groups: groups.filter(|group| !group.is_empty()).map(|group| fall(&group)).collect(),
+            terminals: (0..n).map(|n| fall(&[n])).collect(),
+        }
+    }
 }
 
 /// How often each was measured.
@@ -162,6 +242,41 @@ impl Forecasts {
             if let ((Some(before), Some(after)), Some(realised)) = (pair, realised) {
                 self.group_decrease.push(sample(group, before, after, realised));
             }
+        }
+    }
+
+    fn add_span(&mut self, round: &ReplayedRound<'_>, look: &mut Option<Look>) {
+        let next = Look::new(&self.twin, round);
+        if let (Some(next), Some(look)) = (&next, &look) {
+            self.spans.push(look.span(&next.losses));
+        }
+        if next.is_some() {
+            *look = next;
+        }
+        if let Some(Look { twin, state, .. }) = look {
+            let (actions, mut scratch) = (&round.plan.decision().terminals, twin.scratch());
+            // What the channel does is not the matter here: those take part who did.
+            (state.known, state.fresh) = (twin.state(&round.seen).known, 0.0);
+            twin.step(state, actions, Sureness::Likely, &mut scratch);
+        }
+    }
+
+    fn add_own_success(&mut self, idle: &Twin, round: &ReplayedRound<'_>) {
+        let seen = &round.seen;
+        for (n, row) in round.truth.iter().enumerate() {
+            let Some(count) = round.outcome.terminals[n].success else { continue };
+            let Some(measured) = count.rate() else { continue };
+            let sample = Sample {
+                round: seen.round,
+                whose: row.terminal as usize,
+                nth: 0,
+                before: idle.forecast_own_success(seen, n, count.episodes),
+                after: self.twin.forecast_own_success(seen, n, count.episodes),
+                measured,
+                truth: None,
+            };
+            let (group, episodes) = (row.task as usize, count.episodes);
+            self.own_success.push(OwnSuccess { sample, group, episodes });
         }
     }
 

@@ -2,13 +2,15 @@
 //! round, rebuilt from the run folder. Whatever learns from rounds can learn from these, whichever
 //! method had decided.
 
+mod contest;
 mod figures;
 mod forecasts;
 mod report;
 mod score;
 
+pub use contest::{ContestReport, NaiveReport};
 pub use figures::figures;
-pub use forecasts::{Forecasts, Sample, forecasts};
+pub use forecasts::{Forecasts, OwnSuccess, Sample, Span, forecasts};
 pub use report::{
     CurveReport, DecreaseReport, FactorReport, GroupReport, SubTwinReport, TwinReport, report,
 };
@@ -24,7 +26,7 @@ use crate::round::{
     Decision, Observation, Outcome, ProjectedDecision, SuccessCount, TerminalDecision, TerminalId,
     TerminalOutcome, TerminalReport, TrainingPlan,
 };
-use crate::scenario::{Method, Registry, Scenario, Seeds, TwinParts, assemble_twin};
+use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds, TwinParts, assemble_twin};
 use crate::station::StationMemory;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
 
@@ -62,8 +64,19 @@ pub struct ReplayedRound<'a> {
 impl Replay {
     /// Reads and checks the folder of a finished run.
     pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
+        Self::open_with(folder, &[])
+    }
+
+    /// The same for a twin with other settings than in the run: overrides of keys of `methods.tilp`.
+    pub fn open_with(folder: &RunFolder, overrides: &[String]) -> Result<Self, RunError> {
         let (scenario, method, Seeds { seed, .. }) =
             read_run_identity(folder, &Registry::builtin())?;
+        if let Some(other) = overrides.iter().find(|one| !one.starts_with("methods.tilp.")) {
+            let reason = "expected a key of methods.tilp: a run that is over does not change";
+            let (field, place) = (other.clone(), "--set".into());
+            return Err(ScenarioError::Field { field, reason: reason.into(), place }.into());
+        }
+        let scenario = if overrides.is_empty() { scenario } else { scenario.varied(overrides)? };
         let twin = assemble_twin(&scenario, &method, seed)?;
         let History { rounds, terminals, calibrations, episodes, .. } = folder.read_history()?;
         let own = episodes.into_iter().filter(|row| row.kind == EpisodeKind::Calibration);

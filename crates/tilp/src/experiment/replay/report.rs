@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::contest::{ContestReport, contests};
 use super::score::{brier, centred_ranks, correlation, median};
 use super::{Forecasts, Replay, Sample};
 use crate::cost::Hardware;
@@ -36,6 +37,8 @@ pub struct TwinReport {
     pub frozen: Vec<&'static str>,
     /// Delay, energy, loss, loss decrease and success.
     pub sub_twins: Vec<SubTwinReport>,
+    /// Every forecast against the naive rules.
+    pub contests: Vec<ContestReport>,
     /// The one-round loss decrease of the deployed policy: in total, then per task group.
     pub decreases: Vec<DecreaseReport>,
     /// Rank correlation of forecast and realised decrease between the terminals of a round: whether the
@@ -174,6 +177,7 @@ pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
             sub_twin("decrease by task", false, &forecasts.group_decrease, FIRST_LOOKS),
             sub_twin("task success", false, &forecasts.success, FIRST_MEASUREMENTS),
         ],
+        contests: contests(forecasts),
         decreases: decreases(forecasts, suite_of(&replay.scenario)),
         decrease_within_rounds: within_rounds(forecasts),
         hidden: hidden(replay, forecasts),

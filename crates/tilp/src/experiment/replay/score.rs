@@ -30,6 +30,13 @@ pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     (xx > 0.0 && yy > 0.0).then(|| sum(|(x, y)| x * y) / (xx * yy).sqrt())
 }
 
+/// Mean of minus the logarithm of what was forecast of each episode, of which this share succeeded. A
+/// forecast that is certain is taken to be off by a thousandth.
+pub(super) fn log_score(forecast: f64, share: f64) -> f64 {
+    let forecast = forecast.clamp(1e-3, 1.0 - 1e-3);
+    -(share * forecast.ln() + (1.0 - share) * (1.0 - forecast).ln())
+}
+
 /// Mean squared error of a forecast probability over episodes of which this share succeeded.
 pub(super) fn brier(forecast: f64, share: f64) -> f64 {
     share * (1.0 - forecast).powi(2) + (1.0 - share) * forecast.powi(2)
@@ -63,5 +70,7 @@ mod tests {
         assert_eq!(brier(1.0, 1.0), 0.0);
         assert_eq!(brier(0.5, 0.3), 0.25);
         assert!(brier(0.3, 0.3) < brier(0.31, 0.3) && brier(0.3, 0.3) < brier(0.29, 0.3));
+        assert!((log_score(0.5, 0.2) - 2f64.ln()).abs() < 1e-12);
+        assert!(log_score(0.3, 0.3) < log_score(0.31, 0.3) && log_score(0.0, 1.0) < 7.0);
     }
 }

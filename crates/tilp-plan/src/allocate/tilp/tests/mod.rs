@@ -1,7 +1,10 @@
 //! How good the plans are that the search finds in the twin, judged by the twin's own return.
 
 mod allocations;
+mod inner;
 mod knobs;
+
+pub(super) use inner::{inner_planner, planned_by};
 
 use super::plan::Sights;
 use super::*;
@@ -35,6 +38,8 @@ fn options(cem: Cem, horizon: usize, start_scheduled: f64, parts: Parts) -> Tilp
         suggestions: knobs::suggestions(),
         decoder: knobs::decoder(),
         actor_critic: knobs::actor_critic(),
+        inner: None,
+        prices: PriceOptions::default(),
     }
 }
 

@@ -1,0 +1,250 @@
+//! The search with an inner solver: cross-entropy over the few numbers that have no closed form.
+//!
+//! A candidate says, for every step of the horizon, how many terminals take part, when the round
+//! finishes, and how much compression noise and energy weigh; and for every terminal how far its
+//! worth differs from the twin's. [`rule`] makes decisions of it inside the rollout, from the state
+//! that the candidate has reached. At the end single terminals of the first step are changed as long
+//! as the twin's return grows ([`improve`]), and [`exact`] computes the decision in double precision.
+
+mod exact;
+mod improve;
+mod memory;
+mod options;
+mod rule;
+mod scan;
+
+pub use options::InnerOptions;
+
+use super::plan::{REJECTED, Sights, Work};
+use super::{Tilp, guide};
+use crate::cost::Downlink;
+use crate::lanes::{LANES, Lanes};
+use crate::rl::replay::Scene;
+use crate::round::Observation;
+use crate::search::cem::{Found, Ranked};
+use crate::search::gaussian::{CandidateLanes, GaussianStart, NormalLaws, Shape};
+use crate::search::sample::Choice;
+use crate::search::score::planned_return;
+use crate::twin::{COMPRESSION_LEVELS, Moves as ActionLanes};
+use crate::wireless::RateModel;
+use improve::FirstLanes;
+use rule::{KNOBS, Rule};
+
+pub(super) use rule::RuleLanes;
+
+/// What the search decided beside the first step.
+pub(super) struct InnerPlan {
+    /// The candidate that the later steps follow.
+    pub values: Vec<f32>,
+    /// When the first round finishes, in seconds.
+    pub finish: f32,
+    /// Logarithm of the price of the band that the plan started from.
+    log_price: f32,
+}
+
+/// A first step in explicit form.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FirstStep {
+    /// Who takes part, with what cut and compression; for the others what they would take part with.
+    pub choices: Vec<Choice>,
+    /// When the round finishes, in seconds.
+    pub finish: f32,
+    /// Worth of each terminal less its cost.
+    nets: Vec<f32>,
+}
+
+impl Tilp {
+    /// The inner solver's settings, if it covers the cell: fading is held during a round and both
+    /// directions have the same rate.
+    pub(super) fn inner(&self) -> Option<&InnerOptions> {
+        let cost = &self.twin.nominal().cost;
+        let is_covered = cost.rate_model == RateModel::Held && cost.downlink == Downlink::Shared;
+        self.options.inner.as_ref().filter(|_| is_covered)
+    }
+
+    pub(super) fn inner_shape(&self) -> Shape {
+        Shape { steps: self.options.horizon, width: KNOBS + self.twin.members().len() }
+    }
+
+    /// Searches, improves the first step, and returns what was found with the plan behind it.
+    pub(super) fn search_inner(
+        &mut self,
+        seen: &Observation,
+        sights: &Sights,
+        now: &Scene,
+    ) -> Option<(Found, InnerPlan)> {
+        let mut planner = std::mem::take(&mut self.inner_planner);
+        let options = self.inner()?.clone();
+        let mut rule = Rule::new(&sights.field, &options, self.decoder.limits().cuts.len());
+        let suggestions = self.suggestions(&mut rule);
+        let shape = self.inner_shape();
+        let mean = planner.remembered().first().filter(|known| known.len() == shape.len());
+        let laws = first_laws(mean.unwrap_or(&suggestions[0]), &options, shape);
+        let uses_actor = self.options.parts.actor && self.is_warm();
+        let actor = uses_actor.then(|| self.followed(&laws, now, &options, shape));
+        let seed = self.seed.named("search").at(seen.round);
+        let start = GaussianStart {
+            shape,
+            laws: &laws,
+            actor: actor.as_ref(),
+            suggestions: &suggestions,
+            seed,
+        };
+        let score = |candidates: CandidateLanes<'_>, scores: &mut Lanes| {
+            *scores = self.score_inner(sights, &rule, candidates, None);
+        };
+        let ends = self.clock.zip(self.options.budget_ms).map(|(now, ms)| (now, now() + ms));
+        let mut is_over = || ends.is_some_and(|(now, end)| now() >= end);
+        let (elites, iterations) = planner.search(&options.search, start, &score, &mut is_over);
+        let (first, values) = match elites.first() {
+            Some(best) => (self.first_steps(sights, &rule, &[&best.values[..]]), &best.values),
+            None => (self.first_steps(sights, &rule, &[&suggestions[0][..]]), &suggestions[0]),
+        };
+        let first = first.into_iter().next()?;
+        let (first, best_score) = self.improved(sights, &rule, values, first, &mut is_over);
+        let plan =
+            InnerPlan { values: values.clone(), finish: first.finish, log_price: rule.log_price };
+        let others: Vec<&[f32]> = elites.iter().skip(1).map(|one| &one.values[..]).collect();
+        let others = self.first_steps(sights, &rule, &others).into_iter().map(|one| one.choices);
+        let scores = elites.iter().skip(1).map(|one| one.score);
+        let runner_ups = distinct(&first.choices, others.zip(scores));
+        let best = Ranked { sequence: first.choices, score: best_score };
+        self.inner_planner = planner;
+        let n_terminals = seen.terminals.len();
+        Some((Found { best, runner_ups, n_terminals, iterations }, plan))
+    }
+
+    /// The laws of candidates that follow the actor: whom it would schedule is worth more.
+    fn followed(
+        &self,
+        laws: &NormalLaws,
+        now: &Scene,
+        options: &InnerOptions,
+        shape: Shape,
+    ) -> NormalLaws {
+        let logits = guide::flag_logits(&self.agent.sac, now, &self.options.start);
+        let mut followed = laws.clone();
+        for step in followed.mean.chunks_exact_mut(shape.width) {
+            for (mean, logit) in step[KNOBS..].iter_mut().zip(&logits) {
+                *mean += options.actor_shift * logit;
+            }
+        }
+        followed
+    }
+
+    /// Predicted returns of sixteen candidates; their first steps are replaced if others are given.
+    fn score_inner(
+        &self,
+        sights: &Sights,
+        rule: &Rule<'_>,
+        candidates: CandidateLanes<'_>,
+        first: Option<&FirstLanes>,
+    ) -> Lanes {
+        let (field, place) = (&sights.field, candidates.group % self.works.len());
+        let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
+        let Work { futures, moves: actions, rewards, scenes, critic, rule: lanes } = &mut *work;
+        futures.restart(field.start());
+        lanes.log_price = [rule.log_price; LANES];
+        let mut rejected = [0.0; LANES];
+        for (step, reward) in rewards.iter_mut().enumerate() {
+            match first {
+                Some(first) if step == 0 => first.apply(rule, futures, lanes, actions),
+                _ => rule.decode(futures, step, candidates.step(step), lanes, actions),
+            }
+            field.step(futures, step, actions, reward);
+            for (lane, rejected) in rejected.iter_mut().enumerate() {
+                *rejected += if futures.n_trained[lane] > 0.0 { 0.0 } else { REJECTED };
+            }
+        }
+        let values = self.values_of(sights, futures, rewards.len(), scenes, critic);
+        let mut returns = planned_return(rewards, &values, self.options.discount as f32);
+        (0..LANES).for_each(|lane| returns[lane] += rejected[lane]);
+        returns
+    }
+
+    /// The first steps of candidates in explicit form.
+    fn first_steps(
+        &self,
+        sights: &Sights,
+        rule: &Rule<'_>,
+        candidates: &[&[f32]],
+    ) -> Vec<FirstStep> {
+        let (n, start) = (rule.n_terminals(), sights.field.start());
+        let mut actions = vec![ActionLanes::ZERO; n];
+        let mut work = RuleLanes::default();
+        let mut found = Vec::with_capacity(candidates.len());
+        for group in candidates.chunks(LANES) {
+            let number = |at: usize| -> Lanes {
+                std::array::from_fn(|lane| group[lane.min(group.len() - 1)][at])
+            };
+            let numbers: Vec<Lanes> = (0..KNOBS + n).map(number).collect();
+            work.log_price = [rule.log_price; LANES];
+            rule.decode(start, 0, &numbers, &mut work, &mut actions);
+            let finish = rule.step_lanes(&numbers[..KNOBS]).finish;
+            for lane in 0..group.len() {
+                let choices = actions.iter().map(|one| choice(one, lane, rule)).collect();
+                let nets = work.nets.iter().map(|net| net[lane]).collect();
+                found.push(FirstStep { choices, finish: finish[lane], nets });
+            }
+        }
+        found
+    }
+
+    /// Predicted returns of a plan with one choice of its first step replaced, one per change.
+    pub(super) fn inner_returns(
+        &self,
+        sights: &Sights,
+        plan: &InnerPlan,
+        choices: &[Choice],
+        changes: &[(usize, Choice)],
+    ) -> Vec<f32> {
+        let Some(options) = self.inner() else { return vec![f32::NAN; changes.len()] };
+        let mut rule = Rule::new(&sights.field, options, self.decoder.limits().cuts.len());
+        rule.log_price = plan.log_price;
+        let finish = plan.finish;
+        let base = FirstStep { choices: choices.to_vec(), finish, nets: Vec::new() };
+        let changed = |(n, choice): &(usize, Choice)| {
+            let mut step = base.clone();
+            step.choices[*n] = *choice;
+            step
+        };
+        let steps: Vec<FirstStep> = changes.iter().map(changed).collect();
+        self.returns_of(sights, &rule, &plan.values, &steps)
+    }
+}
+
+/// An explicit choice. Its numbers are those of the decoder without shifts of the band.
+fn choice(one: &ActionLanes, lane: usize, rule: &Rule<'_>) -> Choice {
+    let [_, _, most] = rule.field.most();
+    let scheduled = one.scheduled[lane] > 0.5;
+    let power = if scheduled { one.power[lane] / most } else { 1.0 };
+    let level = one.level[lane] / (COMPRESSION_LEVELS - 1) as f32;
+    Choice { reals: [0.5, power, level], category: one.cut[lane] as usize, flag: scheduled }
+}
+
+/// Normal laws around a candidate.
+fn first_laws(mean: &[f32], options: &InnerOptions, shape: Shape) -> NormalLaws {
+    let mut step = options.deviations.to_vec();
+    step.resize(shape.width, options.worth_deviation);
+    NormalLaws { mean: mean.to_vec(), deviation: step.repeat(shape.steps) }
+}
+
+/// The next best first steps that differ from the best and from each other.
+fn distinct(best: &[Choice], others: impl Iterator<Item = (Vec<Choice>, f32)>) -> Vec<Ranked> {
+    const RUNNER_UPS: usize = 4;
+    let is_same = |a: &[Choice], b: &[Choice]| {
+        let one = |(a, b): (&Choice, &Choice)| {
+            let same = a.category == b.category && a.reals[2] == b.reals[2];
+            a.flag == b.flag && (!a.flag || same)
+        };
+        a.iter().zip(b).all(one)
+    };
+    let mut found: Vec<Ranked> = Vec::new();
+    for (sequence, score) in others {
+        let is_known = found.iter().any(|known| is_same(&known.sequence, &sequence));
+        if found.len() < RUNNER_UPS && !is_known && !is_same(best, &sequence) {
+            found.push(Ranked { sequence, score });
+        }
+    }
+    found
+}

@@ -1,0 +1,407 @@
+//! From the few numbers of a candidate to what everybody does in a step.
+//!
+//! Given the size of the round, its finishing time and prices, every terminal takes the cut and the
+//! compression that cost it least. The terminals with the largest worth less cost take part. The
+//! band is shared with the least energy, and powers follow.
+
+use super::InnerOptions;
+use crate::allocate::solve::{
+    DemandLanes, exp_m1_lane as exp_m1, exponent_lane as exponent, most_exponent_lane, share_lanes,
+};
+use crate::lanes::{LANES, Lanes, all_zero, exp2, look_up, vectorised};
+use crate::twin::{COMPRESSION_LEVELS, Field, Futures, Moves as ActionLanes, WorthLanes};
+
+/// Numbers of a step that are not of a terminal.
+pub(super) const KNOBS: usize = 4;
+
+/// What is the same for all candidates of a plan.
+pub(super) struct Rule<'a> {
+    pub field: &'a Field,
+    pub options: &'a InnerOptions,
+    n_cuts: usize,
+    /// Levels of compression to choose from.
+    levels: Vec<usize>,
+    /// Energy for a bit of a pending upload.
+    upload_joules: Vec<f32>,
+    /// Logarithm of the price of the band that a step starts from.
+    pub log_price: f32,
+}
+
+/// What differs between the sixteen candidates of a group, and scratch.
+#[derive(Default)]
+pub(in crate::allocate::tilp) struct RuleLanes {
+    demands: Vec<DemandLanes>,
+    worths: WorthLanes,
+    /// Worth less cost.
+    pub nets: Vec<Lanes>,
+    /// Logarithm of the price of the band in joules a hertz.
+    pub log_price: Lanes,
+}
+
+/// Size, finishing time and prices of a step.
+#[derive(Clone, Copy)]
+pub(super) struct StepLanes {
+    count: Lanes,
+    pub finish: Lanes,
+    noise_price: Lanes,
+    joule_price: Lanes,
+}
+
+impl<'a> Rule<'a> {
+    pub fn new(field: &'a Field, options: &'a InnerOptions, n_cuts: usize) -> Self {
+        let level = |share: &f32| {
+            let last = (COMPRESSION_LEVELS - 1) as f32;
+            ((share * last).round() as usize).min(COMPRESSION_LEVELS - 1)
+        };
+        let [_, band, _] = field.most();
+        Self {
+            field,
+            options,
+            n_cuts,
+            levels: match options.levels.is_empty() {
+                true => vec![COMPRESSION_LEVELS - 1],
+                false => options.levels.iter().map(level).collect(),
+            },
+            upload_joules: (0..field.n_terminals()).map(|n| field.upload_joules(n)).collect(),
+            // A hundredth of a joule for the whole band; each plan starts from what it finds then.
+            log_price: (0.01 / band).ln(),
+        }
+    }
+
+    pub fn n_terminals(&self) -> usize {
+        self.field.n_terminals()
+    }
+
+    /// The knobs of a step as quantities.
+    pub fn step_lanes(&self, knobs: &[Lanes]) -> StepLanes {
+        let [deadline, ..] = self.field.most();
+        let most = (self.n_terminals() as f32).log2();
+        let least = self.options.least_time.log2();
+        let mut found = StepLanes {
+            count: [1.0; LANES],
+            finish: [deadline; LANES],
+            noise_price: [1.0; LANES],
+            joule_price: [self.field.joule_price(); LANES],
+        };
+        for lane in 0..LANES {
+            found.count[lane] = exp2(knobs[0][lane].clamp(0.0, most)).round();
+            found.finish[lane] *= exp2(knobs[1][lane].clamp(least, 0.0));
+            found.noise_price[lane] *= exp2(knobs[2][lane].clamp(-6.0, 6.0));
+            found.joule_price[lane] *= exp2(knobs[3][lane].clamp(-6.0, 6.0));
+        }
+        found
+    }
+
+    /// What sixteen candidates do in a step.
+    pub fn decode(
+        &self,
+        futures: &Futures,
+        step: usize,
+        numbers: &[Lanes],
+        work: &mut RuleLanes,
+        actions: &mut [ActionLanes],
+    ) {
+        let (knobs, tilts) = numbers.split_at(KNOBS);
+        let lanes = self.step_lanes(knobs);
+        self.field.worths(futures, &lanes.count, &mut work.worths);
+        // The first step is executed: its prices are settled before its choices are.
+        let passes = if step == 0 { 2 } else { 1 };
+        for _ in 0..passes {
+            self.choose(futures, step, &lanes, tilts, work, actions);
+            select(&work.nets, &lanes.count, actions);
+            self.share(futures, step, &lanes.finish, work, actions);
+        }
+    }
+
+    /// Fills in cut and level of every terminal, and what it is worth beyond its cost.
+    pub fn choose(
+        &self,
+        futures: &Futures,
+        step: usize,
+        lanes: &StepLanes,
+        tilts: &[Lanes],
+        work: &mut RuleLanes,
+        actions: &mut [ActionLanes],
+    ) {
+        work.nets.resize(self.n_terminals(), [0.0; LANES]);
+        choose(self, futures, step, lanes, tilts, work, actions);
+    }
+
+    /// Shares the band among those that are scheduled and sets their powers. Whoever cannot finish in
+    /// time at any bandwidth is left out.
+    pub fn share(
+        &self,
+        futures: &Futures,
+        step: usize,
+        finish: &Lanes,
+        work: &mut RuleLanes,
+        actions: &mut [ActionLanes],
+    ) {
+        work.demands.resize(self.n_terminals(), DemandLanes::ZERO);
+        demand(self, futures, step, finish, work, actions);
+        let band = self.field.free_band(futures, step, actions);
+        share_lanes(&mut work.demands, &band, self.options.price_turns, &mut work.log_price);
+        powers(self, step, work, actions);
+    }
+}
+
+vectorised! {
+    fn choose(
+        rule: &Rule<'_>,
+        futures: &Futures,
+        step: usize,
+        lanes: &StepLanes,
+        tilts: &[Lanes],
+        work: &mut RuleLanes,
+        actions: &mut [ActionLanes],
+    ) {
+        let price = work.log_price.map(|log| exp2(log * std::f32::consts::LOG2_E));
+        for n in 0..rule.n_terminals() {
+            let found = cheapest(rule, futures, step, n, lanes, &price, &work.worths);
+            let worth = work.worths.terminals[n];
+            let one = &mut actions[n];
+            let mut net = [0.0; LANES];
+            for lane in 0..LANES {
+                one.cut[lane] = found.cut[lane];
+                one.level[lane] = found.level[lane];
+                net[lane] = worth[lane] * exp2(tilts[n][lane]) - found.cost[lane];
+            }
+            work.nets[n] = net;
+        }
+    }
+}
+
+/// The cheapest way of a terminal to take part.
+struct Cheapest {
+    cost: Lanes,
+    cut: Lanes,
+    level: Lanes,
+}
+
+/// Cost of a way that is not possible.
+const IMPOSSIBLE: f32 = 1e9;
+
+#[inline(always)]
+fn cheapest(
+    rule: &Rule<'_>,
+    futures: &Futures,
+    step: usize,
+    n: usize,
+    lanes: &StepLanes,
+    price: &Lanes,
+    worths: &WorthLanes,
+) -> Cheapest {
+    let field = rule.field;
+    let [_, _, most_power] = field.most();
+    let (signal, radio, tables) =
+        (field.signal(step, n), field.radio_factor(n), field.cut_tables(n));
+    let aggregates = field.aggregates(step);
+    let held = field.layer_bits(&futures.held[n]);
+    let pending = field.layer_bits(&futures.pending[n]);
+    let upload = rule.upload_joules[n] * rule.options.copy_price;
+    let (factor, bit_price) = (field.joule_factor(n), field.bit_price());
+    let share = worths.shares[n];
+    let mut best = Cheapest { cost: [IMPOSSIBLE; LANES], cut: [0.0; LANES], level: [0.0; LANES] };
+    let deepest = field.deepest_fitting(n);
+    if tables.excess[0] > 0.0 && deepest == 0 {
+        return best;
+    }
+    let middle = rule.levels[rule.levels.len() / 2];
+    for cut in (0..rule.n_cuts).take(deepest + 1) {
+        let (bits, seconds) = (field.cut_bits(cut), tables.seconds[cut]);
+        let (joules, depth) = (tables.joules[cut], tables.depth[cut]);
+        let [up, down, _] = field.sizes(cut, middle);
+        let (mut more_up, mut more_down) = ([0.0; LANES], [0.0; LANES]);
+        let (mut grown, mut spread, mut time) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let mut fixed = [0.0; LANES];
+        for lane in 0..LANES {
+            let delivered = if bits > pending[lane] { bits } else { pending[lane] };
+            let later = field.message(delivered) - field.message(pending[lane]);
+            more_up[lane] = if aggregates { field.message(delivered) } else { 0.0 };
+            more_down[lane] = field.message(bits - held[lane]);
+            let copy = if aggregates { 0.0 } else { later * upload };
+            time[lane] = lanes.finish[lane] - seconds;
+            let left = if time[lane] > 1e-4 { time[lane] } else { 1e-4 };
+            let sent = up + more_up[lane];
+            let sending = left * sent / (sent + down + more_down[lane]);
+            let x = exponent(price[lane] * signal / (radio * sending));
+            // Priced energy over that of an unlimited band, and the power over its least.
+            grown[lane] = exp2(x * std::f32::consts::LOG2_E);
+            spread[lane] = exp_m1(x) / x;
+            fixed[lane] = lanes.joule_price[lane] * factor * (joules + copy)
+                - share[lane] * worths.depth[lane] * depth;
+        }
+        for &level in &rule.levels {
+            let [up, down, noise] = field.sizes(cut, level);
+            for lane in 0..LANES {
+                let sent = up + more_up[lane];
+                let left = if time[lane] > 1e-4 { time[lane] } else { 1e-4 };
+                let bits = sent + down + more_down[lane];
+                let rate = bits * std::f32::consts::LN_2 / left;
+                // The least power of an unlimited band, as a share of the largest.
+                let least = rate / (signal * most_power);
+                let excess = least * spread[lane];
+                let stretch = if excess > 1.0 { excess * excess } else { 1.0 };
+                let radio = radio * sent * std::f32::consts::LN_2 / signal * grown[lane] * stretch;
+                let harm = share[lane] * worths.noise[lane] * lanes.noise_price[lane] * noise;
+                let joules = lanes.joule_price[lane] * factor * radio;
+                let cost = fixed[lane] + joules + harm + bit_price * bits;
+                let cost = if least < 0.98 { cost } else { IMPOSSIBLE };
+                let cost = if time[lane] > 1e-4 { cost } else { IMPOSSIBLE };
+                let is_better = cost < best.cost[lane];
+                best.cost[lane] = if is_better { cost } else { best.cost[lane] };
+                best.cut[lane] = if is_better { cut as f32 } else { best.cut[lane] };
+                best.level[lane] = if is_better { level as f32 } else { best.level[lane] };
+            }
+        }
+    }
+    best
+}
+
+/// Numbers in the order of their keys are in the order of the numbers.
+#[inline(always)]
+fn key(number: f32) -> i32 {
+    let bits = number.to_bits() as i32;
+    bits ^ ((bits >> 31) & i32::MAX)
+}
+
+vectorised! {
+    /// Schedules the `count` terminals with the largest nets; nobody for whom it is impossible.
+    fn select(nets: &[Lanes], count: &Lanes, actions: &mut [ActionLanes]) {
+        // Bisection over all single-precision numbers: nets differ by orders of magnitude.
+        let (mut low, mut high) = ([key(-0.5 * IMPOSSIBLE); LANES], [key(f32::MAX); LANES]);
+        for _ in 0..32 {
+            let mut middle = [0; LANES];
+            for lane in 0..LANES {
+                middle[lane] = (low[lane] & high[lane]) + ((low[lane] ^ high[lane]) >> 1);
+            }
+            let mut above = [0.0; LANES];
+            for net in nets {
+                for lane in 0..LANES {
+                    above[lane] += if key(net[lane]) >= middle[lane] { 1.0 } else { 0.0 };
+                }
+            }
+            for lane in 0..LANES {
+                let enough = above[lane] >= count[lane];
+                low[lane] = if enough { middle[lane] } else { low[lane] };
+                high[lane] = if enough { high[lane] } else { middle[lane] };
+            }
+        }
+        for (net, one) in nets.iter().zip(actions) {
+            for lane in 0..LANES {
+                one.scheduled[lane] = if key(net[lane]) >= low[lane] { 1.0 } else { 0.0 };
+            }
+        }
+    }
+}
+
+/// A rate that is met for sure is met with this much to spare.
+const MARGIN: f32 = 1.002;
+
+vectorised! {
+    /// Fills in what the scheduled terminals have to send, and how fast.
+    fn demand(
+        rule: &Rule<'_>,
+        futures: &Futures,
+        step: usize,
+        finish: &Lanes,
+        work: &mut RuleLanes,
+        actions: &mut [ActionLanes],
+    ) {
+        let field = rule.field;
+        let [deadline, _, most_power] = field.most();
+        for n in 0..rule.n_terminals() {
+            let (one, demand) = (&mut actions[n], &mut work.demands[n]);
+            if all_zero(&one.scheduled) {
+                demand.scheduled = [0.0; LANES];
+                continue;
+            }
+            field.job(futures, step, n, one);
+            let tables = field.cut_tables(n);
+            let [seconds, safe] = look_up([&tables.seconds, &tables.safe_seconds], &one.cut);
+            let (signal, radio) = (field.signal(step, n), field.radio_factor(n));
+            let safe_signal = field.safe_signal(n);
+            let (sending, receiving, wanted) = (one.sending, one.receiving, one.scheduled);
+            let mut found = DemandLanes::ZERO;
+            for lane in 0..LANES {
+                let (sent, bits) = (sending[lane], sending[lane] + receiving[lane]);
+                let time = finish[lane] - seconds[lane];
+                let left = if time > 1e-4 { time } else { 1e-4 };
+                let rate = bits * std::f32::consts::LN_2 / left;
+                let mut most = most_exponent_lane(most_power * signal / rate);
+                if step == 0 {
+                    let safe_left = deadline - safe[lane];
+                    let safe_left = if safe_left > 1e-4 { safe_left } else { 1e-4 };
+                    let safe_rate = MARGIN * bits * std::f32::consts::LN_2 / safe_left;
+                    let safe_most = most_exponent_lane(most_power * safe_signal / safe_rate);
+                    // In units of the other: both are rates over a bandwidth.
+                    let bound = safe_most * rate / safe_rate;
+                    most = if bound < most { bound } else { most };
+                }
+                let able = if most > 0.0 && time > 1e-4 { 1.0 } else { 0.0 };
+                found.scheduled[lane] = wanted[lane] * able;
+                found.rate[lane] = rate;
+                found.most[lane] = most;
+                found.weight[lane] = signal * bits / (radio * left * sent);
+            }
+            one.scheduled = found.scheduled;
+            *demand = found;
+        }
+    }
+}
+
+vectorised! {
+    /// Sets bandwidths and powers: the larger of the power for the finishing time and, in the first
+    /// step, the one with which the deadline is met for sure.
+    fn powers(rule: &Rule<'_>, step: usize, work: &mut RuleLanes, actions: &mut [ActionLanes]) {
+        let field = rule.field;
+        let [deadline, _, most_power] = field.most();
+        for n in 0..rule.n_terminals() {
+            let (one, demand) = (&mut actions[n], &work.demands[n]);
+            if all_zero(&one.scheduled) {
+                (one.bandwidth, one.power) = ([0.0; LANES], [0.0; LANES]);
+                continue;
+            }
+            let tables = field.cut_tables(n);
+            let [safe] = look_up([&tables.safe_seconds], &one.cut);
+            let (signal, safe_signal) = (field.signal(step, n), field.safe_signal(n));
+            let (sending, receiving) = (one.sending, one.receiving);
+            let (mut power, rate) = ([0.0; LANES], demand.rate);
+            for lane in 0..LANES {
+                let bandwidth = demand.bandwidth[lane] + 1e-3;
+                let mut own = bandwidth / signal * exp_m1(rate[lane] / bandwidth);
+                if step == 0 {
+                    let safe_left = deadline - safe[lane];
+                    let safe_left = if safe_left > 1e-4 { safe_left } else { 1e-4 };
+                    let bits = sending[lane] + receiving[lane];
+                    let safe_rate = MARGIN * bits * std::f32::consts::LN_2 / safe_left;
+                    let sure = bandwidth / safe_signal * exp_m1(safe_rate / bandwidth);
+                    own = if sure > own { sure } else { own };
+                }
+                power[lane] = if own < most_power { own } else { most_power };
+            }
+            (one.bandwidth, one.power) = (demand.bandwidth, power);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_nets_are_scheduled_and_the_impossible_never() {
+        let mut nets: Vec<Lanes> = (0..10).map(|n| [(n * 7 % 10) as f32 - 4.0; LANES]).collect();
+        nets[3] = [-IMPOSSIBLE; LANES];
+        let count: Lanes = std::array::from_fn(|lane| 1.0 + lane as f32);
+        let mut actions = vec![ActionLanes::ZERO; 10];
+        select(&nets, &count, &mut actions);
+        for lane in 0..LANES {
+            let taken: f32 = actions.iter().map(|one| one.scheduled[lane]).sum();
+            assert_eq!(taken, count[lane].min(9.0), "lane {lane}");
+            assert_eq!(actions[3].scheduled[lane], 0.0);
+        }
+        // 7 * 7 mod 10 = 9 is the largest.
+        assert_eq!(actions[7].scheduled, [1.0; LANES]);
+    }
+}

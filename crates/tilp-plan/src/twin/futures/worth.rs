@@ -1,0 +1,96 @@
+//! What it is worth, by the training and task laws, that a terminal takes part in a round.
+//!
+//! A planner ranks terminals by it. It is the law of [`super::step`] to first order, so a change of
+//! that law has to be followed here; what a plan is scored with are the rollouts, not this.
+
+use super::{Field, Futures};
+use crate::lanes::{LANES, Lanes, exp2, vectorised};
+
+/// Worths of one step, in units of the reward.
+#[derive(Clone, Debug, Default)]
+pub struct WorthLanes {
+    /// Of each terminal, at no compression and a cut in the middle.
+    pub terminals: Vec<Lanes>,
+    /// Its share of the samples of the round, if it takes part.
+    pub shares: Vec<Lanes>,
+    /// What a unit of compression noise in all samples costs.
+    pub noise: Lanes,
+    /// What a unit of depth in all samples gains.
+    pub depth: Lanes,
+    /// By how much the return grows as the log-loss of a terminal falls; scratch.
+    steepness: Vec<Lanes>,
+    groups: Vec<Lanes>,
+}
+
+impl Field {
+    /// What each terminal is worth to a round with `count` participants.
+    pub fn worths(&self, futures: &Futures, count: &Lanes, found: &mut WorthLanes) {
+        let n = self.terminals.len();
+        for list in [&mut found.terminals, &mut found.shares, &mut found.steepness] {
+            list.resize(n, [0.0; LANES]);
+        }
+        found.groups.clear();
+        found.groups.resize(futures.groups.len(), [0.0; LANES]);
+        worths(self, futures, count, found);
+    }
+}
+
+vectorised! {
+    fn worths(field: &Field, futures: &Futures, count: &Lanes, found: &mut WorthLanes) {
+        let all = slopes(field, futures, found);
+        let [_, kin, _, push, _, noise, depth, ..] = field.weights;
+        for lane in 0..LANES {
+            found.noise[lane] = noise * all[lane];
+            found.depth[lane] = depth * all[lane];
+        }
+        let [minibatch, drift] = field.doubt;
+        let caution = field.caution;
+        let total: f32 = field.terminals.iter().map(|terminal| terminal.samples).sum();
+        let mean = total / field.terminals.len() as f32;
+        for (n, terminal) in field.terminals.iter().enumerate() {
+            let own_weight = terminal.own_weight + push * terminal.push - kin;
+            let (steepness, group) = (found.steepness[n], found.groups[terminal.group]);
+            let variance = futures.variance[n];
+            let (mut worth, mut share) = ([0.0; LANES], [0.0; LANES]);
+            for lane in 0..LANES {
+                let known = variance[lane];
+                let told = known * minibatch / (known + minibatch);
+                let clearer = (known + drift).sqrt() - (told + drift).sqrt();
+                share[lane] = terminal.samples / (mean * count[lane]);
+                worth[lane] = share[lane] * (own_weight * steepness[lane] + kin * group[lane])
+                    + caution * clearer * steepness[lane];
+            }
+            (found.terminals[n], found.shares[n]) = (worth, share);
+        }
+    }
+}
+
+/// Fills in by how much the return grows as log-losses fall; returns the sum over the terminals.
+#[inline(always)]
+fn slopes(field: &Field, futures: &Futures, found: &mut WorthLanes) -> Lanes {
+    let [task, ..] = field.reward;
+    let scale = task / field.terminals.len() as f32;
+    let mut all = [0.0; LANES];
+    for (n, terminal) in field.terminals.iter().enumerate() {
+        let [start, slope] = terminal.line;
+        let (log_loss, variance) = (futures.log_loss[n], futures.variance[n]);
+        let mut steepness = [0.0; LANES];
+        for lane in 0..LANES {
+            steepness[lane] = if field.task_driven {
+                let cautious = log_loss[lane] + field.caution * variance[lane].sqrt();
+                let failure = exp2(slope * cautious - start);
+                let success = 1.0 / (1.0 + failure);
+                scale * slope * std::f32::consts::LN_2 * success * success * failure
+            } else {
+                scale * exp2(std::f32::consts::LOG2_E * log_loss[lane])
+            };
+            all[lane] += steepness[lane];
+        }
+        let group = &mut found.groups[terminal.group];
+        for lane in 0..LANES {
+            group[lane] += steepness[lane];
+        }
+        found.steepness[n] = steepness;
+    }
+    all
+}
