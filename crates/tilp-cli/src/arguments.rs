@@ -70,7 +70,7 @@ pub enum Verb {
 pub struct Run {
     /// A built-in scenario or a TOML file [default: default]
     pub scenario: Option<String>,
-    /// The method that decides [default: tilp]
+    /// The method that decides; `exec:PROGRAM` is a program of your own [default: tilp]
     #[arg(long)]
     pub method: Option<String>,
     /// Seed of the cell, the robots, the data and the training [default: 0]
@@ -159,7 +159,7 @@ pub struct Compare {
     pub study: Study,
     /// Methods, separated by commas. `main` stands for tilp, the eight with +guard and the reference
     /// rows, `published` for the eight as published, `compressed` for the eight with +guard and a
-    /// fixed q [default: main]
+    /// fixed q; exec:PROGRAM for a program of your own [default: main]
     #[arg(long, value_delimiter = ',')]
     pub methods: Vec<String>,
     /// Runs of every method and seed that differ in the order of minibatches only; tables pool them
@@ -296,7 +296,11 @@ pub struct Channel {
 
 /// `tilp plan`.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Plan {
+    /// Something else than one plan.
+    #[command(subcommand)]
+    pub verb: Option<PlanVerb>,
     /// A built-in scenario or a TOML file: limits, policy, nominal hardware [default: default]
     pub scenario: Option<String>,
     /// Seed of the nominal hardware and of the search [default: 0]
@@ -317,6 +321,48 @@ pub struct Plan {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+}
+
+const PLAN_SERVE: &str = "\
+Every line on standard input is a JSON object with a `type`: setup, observe, outcome or end. Every line
+but the last kind is answered by one line: method, decision with reasons, learned, or error. A line that
+cannot be answered changes nothing. What was learned is written after every outcome, and every
+observation before its decision is answered, so that a kill at any moment changes nothing; a line that
+is sent again is answered again. docs/reference/exchange.md has all fields.
+
+Exit codes: 0 the input ended, 1 failed on the way, 2 bad usage or bad input";
+
+/// Verbs of `tilp plan`.
+#[derive(Subcommand)]
+pub enum PlanVerb {
+    /// Plan round after round for a base station outside: observations and outcomes as JSON lines on
+    /// standard input, decisions with reasons on standard output, state on disk
+    #[command(after_help = PLAN_SERVE)]
+    Serve(PlanServe),
+    /// Print the JSON schema of the lines that `tilp plan serve` and methods `exec:PROGRAM` exchange
+    Schema,
+}
+
+/// `tilp plan serve`.
+#[derive(Args)]
+pub struct PlanServe {
+    /// A built-in scenario or a TOML file: limits, policy, nominal hardware [default: default]
+    pub scenario: Option<String>,
+    /// Seed of the nominal hardware and of the search [default: 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Override a value of the scenario, with a dotted key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// Folder for what is learned; started again with it, the server goes on
+    #[arg(long, value_name = "DIR")]
+    pub state: PathBuf,
+    /// Begin with all that a run of tilp has learned, unless the state has begun
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "seed"])]
+    pub from: Option<PathBuf>,
+    /// Milliseconds for the search; 0 for the actor alone
+    #[arg(long, value_name = "M")]
+    pub budget_ms: Option<f64>,
 }
 
 /// How to print a result.

@@ -1,7 +1,6 @@
 //! How a command ends when it does not end well.
 
 use std::fmt::Display;
-use std::process::ExitCode;
 
 use tilp::experiment::study::StudyError;
 use tilp::record::RecordError;
@@ -41,14 +40,14 @@ impl Failure {
     }
 
     /// Prints the message and gives the exit code.
-    pub fn report(self) -> ExitCode {
+    pub fn report(self) -> u8 {
         let message = one_line(&self.message);
         if self.code < 128 {
             tell(&format!("error: {message}"));
         } else {
             tell(&message);
         }
-        ExitCode::from(self.code)
+        self.code
     }
 }
 

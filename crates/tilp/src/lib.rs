@@ -54,6 +54,7 @@
 //! formulas), `tilp-split` (the two halves), `tilp-plan` (station, twin, methods; usable without
 //! this crate), `tilp-sim` (the simulated cell). Their modules are re-exported here.
 
+pub mod exchange;
 pub mod experiment;
 pub mod plot;
 pub mod prelude;

@@ -111,6 +111,7 @@ pub fn round<C: Cell + ?Sized>(
     let mut outcome = cell.execute(&order)?;
     let calibration = calibrate(cell, evaluator, &order)?;
     station.learn(&seen, &order.plan, &mut outcome, calibration.as_deref());
+    station.method().check()?;
     let books = experimenter.after(cell, &order, calibration.as_deref())?;
     let record = RoundRecord { seen, order, outcome, calibration, books };
     record.events().iter().for_each(|event| observer.event(event));

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
 
-use tilp::experiment::{LossDecreaseRow, MOST_BYTES, PlanReport, PlanSpec, TerminalPlanRow};
+use tilp::experiment::{
+    LossDecreaseRow, MOST_BYTES, PlanReport, PlanServer, PlanSpec, TerminalPlanRow,
+};
 use tilp::scenario::Scenario;
 
 use super::run::identified;
-use crate::arguments::{Format, Plan};
+use crate::arguments::{Format, Plan, PlanServe, PlanVerb};
 use crate::clock;
 use crate::failure::Failure;
 use crate::output;
@@ -17,16 +19,23 @@ use crate::progress::Progress;
 /// Overrides that do not touch what a run has learned begin with this.
 const KNOBS: &str = "methods.tilp.";
 
-/// Plans one round for an observation, or prints an observation to begin with.
+/// Plans one round for an observation, or prints an observation to begin with, or serves.
 pub fn plan(arguments: Plan) -> Result<(), Failure> {
-    let spec = match &arguments.from {
-        Some(folder) => learned(&arguments, folder)?,
-        None => {
-            let name = arguments.scenario.as_deref().unwrap_or("default");
-            let scenario = Scenario::load(name, &overrides(&arguments)).map_err(Failure::input)?;
-            PlanSpec { scenario, seed: arguments.seed.unwrap_or(0), learned: None }
+    match arguments.verb {
+        Some(PlanVerb::Serve(serve)) => return serve_lines(&serve),
+        Some(PlanVerb::Schema) => {
+            let schema = serde_json::to_string_pretty(&tilp::exchange::schema());
+            return output::print(&schema.expect("a schema is plain data"));
         }
-    };
+        None => {}
+    }
+    let spec = planned(&Asked {
+        scenario: arguments.scenario.as_deref(),
+        seed: arguments.seed,
+        overrides: &arguments.overrides,
+        from: arguments.from.as_deref(),
+        budget_ms: arguments.budget_ms,
+    })?;
     if arguments.example {
         return example(&spec);
     }
@@ -38,13 +47,48 @@ pub fn plan(arguments: Plan) -> Result<(), Failure> {
     })
 }
 
-fn overrides(arguments: &Plan) -> Vec<String> {
+/// What a plan is made from, as it was typed.
+struct Asked<'a> {
+    scenario: Option<&'a str>,
+    seed: Option<u64>,
+    overrides: &'a [String],
+    from: Option<&'a Path>,
+    budget_ms: Option<f64>,
+}
+
+fn planned(arguments: &Asked<'_>) -> Result<PlanSpec, Failure> {
+    if let Some(folder) = arguments.from {
+        return learned(arguments, folder);
+    }
+    let name = arguments.scenario.unwrap_or("default");
+    let scenario = Scenario::load(name, &overrides(arguments)).map_err(Failure::input)?;
+    Ok(PlanSpec { scenario, seed: arguments.seed.unwrap_or(0), learned: None })
+}
+
+/// Answers lines until there are no more.
+fn serve_lines(arguments: &PlanServe) -> Result<(), Failure> {
+    let spec = planned(&Asked {
+        scenario: arguments.scenario.as_deref(),
+        seed: arguments.seed,
+        overrides: &arguments.overrides,
+        from: arguments.from.as_deref(),
+        budget_ms: arguments.budget_ms,
+    })?;
+    let server = PlanServer::open(spec, &arguments.state, Some(clock::milliseconds));
+    let mut server = server.map_err(Failure::input)?;
+    let output = std::io::stdout().lock();
+    server.serve(std::io::stdin().lock(), output).map_err(|error| {
+        Failure::failed(format!("cannot read or write a line of the exchange: {error}"))
+    })
+}
+
+fn overrides(arguments: &Asked<'_>) -> Vec<String> {
     let budget = arguments.budget_ms.map(|ms| format!("{KNOBS}plan_budget_ms={ms:?}"));
     arguments.overrides.iter().cloned().chain(budget).collect()
 }
 
 /// The scenario, the seed and the checkpoint of a run.
-fn learned(arguments: &Plan, folder: &Path) -> Result<PlanSpec, Failure> {
+fn learned(arguments: &Asked<'_>, folder: &Path) -> Result<PlanSpec, Failure> {
     let overrides = overrides(arguments);
     if let Some(other) = overrides.iter().find(|text| !text.trim_start().starts_with(KNOBS)) {
         return Err(Failure::input(format!(

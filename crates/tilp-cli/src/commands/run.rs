@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tilp::experiment::{Ended, RunError, RunSpec, read_run_identity, run_single};
+use tilp::experiment::{Ended, RunError, RunSpec, read_run_identity, run_single, study};
 use tilp::record::{RecordError, RunFolder, Summary};
-use tilp::scenario::{Registry, Scenario, Seeds, method};
+use tilp::scenario::{Registry, Scenario, ScenarioError, Seeds, method};
 
 use crate::arguments::{Format, Run};
 use crate::clock::WallTime;
@@ -57,6 +57,10 @@ fn quoted(path: &Path) -> String {
 /// What cannot be written before the first round, or does not fit, is bad input.
 fn failure(error: RunError, begun: bool) -> Failure {
     match &error {
+        // What a program outside did wrong is no bad input; that there is none is.
+        RunError::Scenario(ScenarioError::Program(one)) if !one.is_bad_command() => {
+            Failure::failed(error)
+        }
         RunError::Scenario(_) | RunError::Snapshot(_) => Failure::input(error),
         RunError::Record(RecordError::Io { .. }) if begun => Failure::failed(error),
         RunError::Record(_) => Failure::input(error),
@@ -74,7 +78,7 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| {
         let name = folder_name(scenario.name());
         let seeds = Seeds { seed, replicate }.folder();
-        PathBuf::from(format!("runs/{name}-{}-{seeds}", method.name()))
+        PathBuf::from(format!("runs/{name}-{}-{seeds}", study::folder_name(method.name())))
     });
     let folder = RunFolder::create(&out).map_err(Failure::input)?;
     let checkpoint_every = arguments.checkpoint_every;

@@ -6,6 +6,8 @@
 //! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
 //! - `old_runs`: folders of version 1 of the program.
 //! - `output`: formats, quiet, pipes, help.
+//! - `outside`: methods that are programs of their own.
+//! - `plan_serve`: TiLP as a program, driven through the rounds of a run.
 //! - `plan`: an observation in, a plan with reasons out.
 //! - `profile`: own tables in, marked results out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
@@ -22,7 +24,9 @@ mod engines;
 mod libero;
 mod old_runs;
 mod output;
+mod outside;
 mod plan;
+mod plan_serve;
 mod profile;
 mod repeat;
 mod scenario;

@@ -43,6 +43,11 @@ pub trait Allocator: Persist {
     }
     /// Learns from what was observed of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &ProjectedDecision, _outcome: &Outcome) {}
+    /// An error if the method failed while it learned. The loop asks before the round counts as
+    /// done.
+    fn check(&self) -> Result<(), DecideError> {
+        Ok(())
+    }
     /// The way in for the truth. Every method but `oracle` and `clairvoyant` leaves it closed; a
     /// test of the source text checks it.
     fn oracle_access(&mut self) -> Option<&mut dyn OracleAccess> {

@@ -82,6 +82,11 @@ impl Station {
         &*self.method
     }
 
+    /// How its rounds are trained.
+    pub fn schedule(&self) -> &TrainingSchedule {
+        &self.schedule
+    }
+
     /// What it remembers.
     pub fn memory(&self) -> &StationMemory {
         &self.memory

@@ -19,7 +19,7 @@ pub mod tune;
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
 pub use open::read_run_identity;
 pub use plan::{
-    Expected, LossDecreaseRow, MOST_BYTES, ObservationError, PlanError, PlanReport, PlanSpec,
+    Expected, LossDecreaseRow, MOST_BYTES, PlanError, PlanReport, PlanServer, PlanSpec,
     PredictedRow, ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow, read_observation,
     write_observation,
 };

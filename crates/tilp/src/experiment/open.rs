@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::RunError;
+use crate::exchange::Declaration;
 use crate::record::{RecordError, RunFolder};
 use crate::scenario::{Method, Registry, Scenario, Seeds};
 
@@ -20,6 +21,13 @@ pub fn read_run_identity(
     let name = folder.path().join("scenario.toml").display().to_string();
     let scenario = Scenario::load(&name, &[])?;
     let method = registry.method(field("method")?.as_str().unwrap_or_default())?;
+    let method = match manifest.get("declared") {
+        None => method,
+        Some(declared) => {
+            let read = Declaration::read(declared.to_string().as_bytes());
+            method.declared(read.map_err(|error| wrong(&error.to_string()))?)
+        }
+    };
     let whole = |name: &str, value: &Value| {
         value.as_u64().ok_or_else(|| wrong(&format!("{name} is not a whole number")))
     };

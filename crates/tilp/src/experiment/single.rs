@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::keeper::{Keeper, Saved};
 use crate::allocate::Clock;
+use crate::exchange::Declaration;
 use crate::record::{Evaluation, Identity, ProcessEvent, RecordError, RunFolder, Summary, format};
 use crate::round::{Cell, CellError, Evaluator};
 use crate::run::{LoopError, Observer, Stop, run};
@@ -117,7 +118,11 @@ impl RunSpec {
         if self.scenario.budget().is_none() { self.scenario.rounds() } else { u64::MAX }
     }
 
-    pub(super) fn manifest(&self, environment: &BTreeMap<String, String>) -> Value {
+    pub(super) fn manifest(
+        &self,
+        environment: &BTreeMap<String, String>,
+        declared: Option<&Declaration>,
+    ) -> Value {
         let mut manifest = json!({
             "format": format::RUN_FOLDER,
             "method": self.method.name(),
@@ -134,6 +139,9 @@ impl RunSpec {
             if !environment.is_empty() {
                 fields.insert("environment".into(), json!(environment));
             }
+        }
+        if let Some(declared) = declared {
+            manifest["declared"] = json!(declared);
         }
         let note = self.scenario.note();
         if let Some(note) = note {
@@ -212,7 +220,7 @@ impl<'a> Process<'a> {
         self,
         parts: &mut Parts<L, X, V>,
     ) -> Result<Keeper<'a>, RunError> {
-        let Parts { cell, station, laboratory, environment, .. } = parts;
+        let Parts { cell, station, laboratory, environment, declared, .. } = parts;
         let Self { spec, folder, saved, time, observer, .. } = self;
         if let Some(saved) = saved {
             return saved.resume(spec, folder, cell, station, time, observer);
@@ -220,7 +228,7 @@ impl<'a> Process<'a> {
         let base = laboratory.report_success(cell)?;
         let (stream, state) =
             Keeper::start(spec, &task_names::<L, X>(laboratory), &base, cell, station)?;
-        let manifest = spec.manifest(environment);
+        let manifest = spec.manifest(environment, declared.as_ref());
         Keeper::begin(spec, folder, &manifest, stream, &state, time, observer)
     }
 }
@@ -253,7 +261,7 @@ fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
         terminals: laboratory.final_success(&mut cell)?,
         task_names: task_names::<L, X>(&laboratory),
         first_passage: scenario.first_passage(),
-        rule: Some(spec.method.training(scenario)?),
+        rule: Some(station.schedule().rule),
         events: scenario.events(),
         note: scenario.note().map(str::to_owned),
         budget: scenario.budget(),

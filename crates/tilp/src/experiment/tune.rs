@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunError;
 use super::stability::{MOST_BELOW_BASE, MOST_BELOW_BEST, below_base, below_best, worst};
-use super::study::{Finished, Job, Outcome, StudyError, StudyFolder, Subject};
+use super::study::{Finished, Job, Outcome, StudyError, StudyFolder, Subject, folder_name};
 use crate::record::{RecordError, write_beside};
 use crate::scenario::{Method, Scenario, ScenarioError};
 use crate::statistics::mean;
@@ -147,7 +147,8 @@ impl Tuning {
         let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
         let scenario: String = self.scenario.name().chars().map(plain).collect();
         let hash = &self.scenario.hash()[..8];
-        PathBuf::from(format!("studies/tune-{scenario}-{}-{hash}", self.method.name()))
+        let method = folder_name(self.method.name());
+        PathBuf::from(format!("studies/tune-{scenario}-{method}-{hash}"))
     }
 
     /// The runs, in one folder. Seeds are outermost: what was cut short has whole seeds.

@@ -313,6 +313,19 @@ impl RunFolder {
     }
 }
 
+/// A folder that this process alone may write into, as long as this value lives.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Locks a folder; an error if another process has done so.
+    pub fn take(folder: &Path) -> Result<Self, RecordError> {
+        Ok(Self { _file: locked(folder, folder)? })
+    }
+}
+
 /// Locks a folder for this process. `named` is what an error calls it.
 fn locked(folder: &Path, named: &Path) -> Result<File, RecordError> {
     let path = folder.join(LOCK);

@@ -34,7 +34,7 @@ pub use error::RecordError;
 pub use event::{Event, EventId};
 pub use files::Files;
 pub use fingerprint::fingerprint;
-pub use folder::{RunFolder, unique_name, write_beside};
+pub use folder::{FolderLock, RunFolder, unique_name, write_beside};
 pub use history::History;
 pub use metrics::{
     FirstPassage, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,

@@ -11,6 +11,7 @@ use super::events::{WorkChange, disturbances, presence, work_changes};
 use super::learning::Learning;
 use super::planner::tilp;
 use super::profile::{self, ProfileParts};
+use super::program::started;
 use super::raw;
 use super::registry::{Method, MethodInputs};
 use super::robots::{Roster, dataset, suite};
@@ -18,6 +19,7 @@ use super::{Scenario, ScenarioError, terminals};
 use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Downlink, Hardware, Profile};
 use crate::datasheet::{HardwareRange, draw_memory, draw_nominal};
+use crate::exchange::Declaration;
 use crate::rng::Seed;
 use crate::round::{Budget, Limits};
 use crate::split::data::Dataset;
@@ -57,6 +59,8 @@ pub struct Parts<L = Halves, X = Robots, V = RobotEvaluator> {
     pub laboratory: Laboratory<X>,
     /// What a result may depend on outside the program: names and versions or hashes.
     pub environment: BTreeMap<String, String>,
+    /// What the method declared, if it is one of the user's own.
+    pub declared: Option<Declaration>,
 }
 
 /// What a run is drawn from.
@@ -150,7 +154,8 @@ fn robots(
     let (policy, base) = policy(scenario)?;
     let policy = Arc::new(policy);
     let roster = Roster::draw(scenario, seed.named("fleet"))?;
-    let (station, radio) = station_and_radio(scenario, method, seed, roster.tasks(), clock)?;
+    let StationParts { station, radio, declared } =
+        station_and_radio(scenario, method, seed, roster.tasks(), clock)?;
     let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
     let data = data_sets(scenario, &roster, &changes, seed, cache, progress)?;
     let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
@@ -171,7 +176,15 @@ fn robots(
         evaluator: RobotEvaluator::new(fleet.clone(), policy.clone()),
         laboratory: Laboratory::new(fleet, policy, seed.named("world")),
         environment: roster.environment(),
+        declared,
     })
+}
+
+/// What is the same whatever learns.
+pub(super) struct StationParts {
+    pub station: Station,
+    pub radio: Radio,
+    pub declared: Option<Declaration>,
 }
 
 /// The base station with its method, and the true radio and hardware: the same whatever learns.
@@ -181,16 +194,17 @@ pub(super) fn station_and_radio(
     seed: Seed,
     tasks: Vec<usize>,
     clock: Option<Clock>,
-) -> Result<(Station, Radio), ScenarioError> {
+) -> Result<StationParts, ScenarioError> {
     let raw = &scenario.raw;
+    let cost = cost_model(scenario)?;
+    let radio = radio(scenario, &cost, seed)?;
+    let (method, program) = started(scenario, method, &cost, &radio.nominal, seed)?;
     let schedule = TrainingSchedule {
         rule: method.training(scenario)?,
         aggregate_every: method.aggregate_every.unwrap_or(raw.learning.aggregate_every),
         rates: rates(raw, &method),
     };
-    let cost = cost_model(scenario)?;
-    let radio = radio(scenario, &cost, seed)?;
-    let allocator = method.build(MethodInputs {
+    let inputs = MethodInputs {
         problem: Problem { cost: cost.clone(), cut: raw.methods.cut },
         nominal: known(raw, &cost, &radio.nominal, &schedule, tasks),
         knobs: raw.methods.reference,
@@ -202,9 +216,11 @@ pub(super) fn station_and_radio(
         terminal_rate: f64::from(schedule.rates.start.terminal),
         seed: seed.named("allocator"),
         variant: method.published,
-    });
+    };
+    let allocator = program.unwrap_or_else(|| method.build(inputs));
     let station = Station::new(allocator, cost.limits, schedule, suite(raw).tasks.len());
-    Ok((station.with_budget(budget(raw)), radio))
+    let (station, declared) = (station.with_budget(budget(raw)), method.declaration().cloned());
+    Ok(StationParts { station, radio, declared })
 }
 
 /// Limits, sizes, billing and the rate formula of a scenario.
@@ -369,7 +385,12 @@ pub(super) fn rates(raw: &raw::Raw, method: &Method) -> RateSchedule {
     let (server, terminal) =
         match of(method.name()).or_else(|| method.rates_of.as_deref().and_then(of)) {
             Some(own) => (own.server_rate, own.terminal_rate),
-            None => (learning.server_rate, learning.terminal_rate),
+            None => {
+                let declared = method.declaration();
+                let server = declared.and_then(|one| one.server_rate);
+                let terminal = declared.and_then(|one| one.terminal_rate);
+                (server.unwrap_or(learning.server_rate), terminal.unwrap_or(learning.terminal_rate))
+            }
         };
     RateSchedule {
         start: Rates { server: server as f32, terminal: terminal as f32 },

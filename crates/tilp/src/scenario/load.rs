@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::format;
+use super::program::ProgramError;
 use super::raw::Raw;
 
 /// The scenarios that come with the program: name and text.
@@ -75,6 +76,15 @@ pub enum ScenarioError {
         /// File, built-in or `--set`.
         place: String,
     },
+    /// A method that is a program of its own did not start as one.
+    #[error(transparent)]
+    Program(Box<ProgramError>),
+}
+
+impl From<ProgramError> for ScenarioError {
+    fn from(error: ProgramError) -> Self {
+        Self::Program(Box::new(error))
+    }
 }
 
 /// A scenario before it is checked, and where it came from.

@@ -14,6 +14,7 @@ mod libero;
 mod load;
 mod planner;
 mod profile;
+mod program;
 mod raw;
 mod raw_events;
 mod registry;
@@ -27,8 +28,11 @@ pub use assemble::{
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
-pub use planner::{data_sheets, n_layers, planner, suite_of, tasks, tilp_options};
+pub use planner::{
+    data_sheets, limits_of, n_layers, planner, rates_of, suite_of, tasks, tilp_options,
+};
 pub use profile::{PROFILE_NOTE, ProfileParts};
+pub use program::ProgramError;
 pub use registry::{Method, MethodInputs, Registry, method, methods};
 pub use robots::{narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
@@ -255,6 +259,7 @@ fn flatten(prefix: &str, table: &toml::Table, values: &mut Vec<(String, String)>
     }
 }
 
-fn hexadecimal(text: &str) -> String {
+/// SHA-256 of a text, in hexadecimal.
+pub(crate) fn hexadecimal(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,12 +2,14 @@
 
 use super::assemble::{cost_model, known, nominal, rates};
 use super::raw;
-use super::registry::method;
+use super::registry::{Method, method};
 use super::robots::{deal_tasks, suite};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{Clock, Tilp, TilpOptions};
 use crate::cost::Hardware;
 use crate::rng::Seed;
+use crate::round::Limits;
+use crate::split::rates::Rates;
 use crate::split::rule::Rule;
 use crate::station::TrainingSchedule;
 use crate::tasks::Suite;
@@ -42,6 +44,16 @@ pub fn tilp_options(scenario: &Scenario) -> TilpOptions {
 /// Hardware of the terminals in a run of this scenario and seed, by data sheet.
 pub fn data_sheets(scenario: &Scenario, seed: u64) -> Vec<Hardware> {
     nominal(&scenario.raw, scenario.n_terminals(), Seed::new(seed))
+}
+
+/// The limits of every round.
+pub fn limits_of(scenario: &Scenario) -> Result<Limits, ScenarioError> {
+    Ok(cost_model(scenario)?.limits)
+}
+
+/// Learning rates of a method in its first round.
+pub fn rates_of(scenario: &Scenario, method: &Method) -> Rates {
+    rates(&scenario.raw, method).start
 }
 
 /// Layers of the scenario's model.

@@ -6,12 +6,14 @@ use std::sync::{Arc, LazyLock};
 
 use super::knobs::Baselines;
 use super::learning::Server;
+use super::program::{Outside, PREFIX, seed_number};
 use super::{Scenario, ScenarioError};
 use crate::allocate::{
     AdaptSfl, Asfl, Clairvoyant, Clock, Deficit, FedAvg, FedSl, GaSfl, Greedy, Hsfl, Oracle,
     OracleOptions, Planner, Problem, Published, Random, ReferenceKnobs, Setup, SplitFed, SplitNn,
     Tilp, TilpOptions,
 };
+use crate::exchange::Declaration;
 use crate::rng::Seed;
 use crate::round::Allocator;
 use crate::split::rule::Rule;
@@ -140,6 +142,10 @@ pub struct Method {
     pub(super) aggregate_every: Option<u64>,
     /// The method whose learning rates it shares unless it has its own.
     pub(super) rates_of: Option<Cow<'static, str>>,
+    /// The program that decides, if it is one outside.
+    pub(super) outside: Option<Outside>,
+    /// What a method of one's own says about itself.
+    declared: Option<Declaration>,
     /// Rule and variant of a published method; none for all others, which train in parallel.
     pub(super) published: Option<Variant>,
     build: Arc<Build>,
@@ -174,6 +180,13 @@ pub struct MethodInputs {
     /// Seed of the method's own draws.
     pub seed: Seed,
     pub(super) variant: Option<Variant>,
+}
+
+impl MethodInputs {
+    /// The seed as a number, for a method that is not written in Rust.
+    pub fn seed_number(&self) -> u64 {
+        seed_number(self.seed)
+    }
 }
 
 /// What makes a published method: its training rule, and which variant of it this is.
@@ -230,9 +243,30 @@ impl Method {
             about: about.into(),
             aggregate_every: None,
             rates_of: None,
+            outside: None,
+            declared: None,
             published: None,
             build: Arc::new(build),
         }
+    }
+
+    /// A method that is a program of its own, started anew for every run: see
+    /// `docs/howto/outside-program.md`. `command` is divided into words by spaces and quotes.
+    pub fn outside(command: &str) -> Result<Self, ScenarioError> {
+        let outside = Some(Outside::new(command)?);
+        let build = |_| unreachable!("a program is started, not built");
+        Ok(Self { outside, ..Self::own(format!("{PREFIX}{command}"), "a program outside", build) })
+    }
+
+    /// The same method with what it declares: training rule, learning rates, aggregation.
+    pub fn declared(self, declaration: Declaration) -> Self {
+        let aggregate_every = declaration.aggregate_every.or(self.aggregate_every);
+        Self { declared: Some(declaration), aggregate_every, ..self }
+    }
+
+    /// What the method declared; none if it did not, or is a program that was not asked yet.
+    pub fn declaration(&self) -> Option<&Declaration> {
+        self.declared.as_ref()
     }
 
     /// The same method, averaged every so many rounds whatever the scenario says.
@@ -261,7 +295,10 @@ impl Method {
             (Rule::Parallel, Server::Sequential) => Rule::Sequential,
             (rule, _) => rule,
         };
-        let Some(variant) = self.published else { return Ok(rule(Rule::Parallel)) };
+        let Some(variant) = self.published else {
+            let declared = self.declaration().map_or(Rule::Parallel, |one| one.training.into());
+            return Ok(rule(declared));
+        };
         if variant.compression > raw.limits.compression {
             return Err(ScenarioError::Range {
                 field: "method".into(),
@@ -307,12 +344,16 @@ impl Registry {
     }
 
     /// The method of that name. A published method takes `+guard` and then `+qX`, where X is the
-    /// share of the payload that is left out: `asfl+guard+q0.9`.
+    /// share of the payload that is left out: `asfl+guard+q0.9`. `exec:PROGRAM` is a program outside,
+    /// with its arguments.
     pub fn method(&self, name: &str) -> Result<Method, ScenarioError> {
+        if let Some(command) = name.strip_prefix(PREFIX) {
+            return Method::outside(command);
+        }
         let mut parts = name.split('+');
         let base = parts.next().unwrap_or_default();
         let Some(method) = self.methods.iter().find(|method| method.name() == base) else {
-            return Err(wrong(name, &format!("one of {}", self.names(|_| true))));
+            return Err(wrong(name, &format!("one of {}, or exec:PROGRAM", self.names(|_| true))));
         };
         match parts.collect::<Vec<_>>()[..] {
             [] => Ok(method.clone()),

@@ -16,6 +16,7 @@
 //! - `forged`: checkpoints that no run has written.
 //! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
 //! - `oracle`: who is told the truth, and that telling changes nothing.
+//! - `outside`: programs outside, and lines that nobody should send.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `profile`: learning by a law, with sizes from tables.
 //! - `replay`: a run shown again to a twin.
@@ -35,6 +36,7 @@ mod libero;
 mod members;
 mod methods;
 mod oracle;
+mod outside;
 mod plans;
 mod profile;
 mod replay;

@@ -160,7 +160,7 @@ fn what_is_no_observation_is_refused_with_its_field_and_what_was_expected() {
         ("/success", json!({"bin": {"successes": 2, "episodes": 1}}), "success.bin.successes = 2"),
         ("/terminals", json!([]), "terminals = 0 terminals, expected 6"),
         ("/terminals/2/gain_db", json!(-301), "terminals[2].gain_db = -301, expected -300 to 50"),
-        ("/terminals/2/gain_db", json!(null), "at terminals[2].gain_db: invalid type: null"),
+        ("/terminals/2/gain_db", json!(null), "at terminals[2].gain_db = nothing, expected a gain"),
         ("/terminals/5/fading_power", json!(-0.1), "terminals[5].fading_power = -0.1"),
         ("/terminals/0/memory_bytes", json!(0), "terminals[0].memory_bytes = 0, expected 1 to"),
         ("/terminals/0/memory_bytes", json!(-5), "terminals[0].memory_bytes: invalid value"),

@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("lanes", &["rng", "vectorised"]), // its own macro, exported at the root
     ("nn", &["lanes"]),
     ("plot", &[]),
+    ("exchange", &["cost", "round", "rule", "tasks", "units"]),
     ("wire", &[]),
     ("rule", &[]),
     ("rates", &[]),

@@ -111,7 +111,9 @@ fn wrong(words: &[&str], is_sentence: bool) -> Option<String> {
         // `list | show`, or `list|show`: every one must exist.
         let names: Vec<&str> = first.split('|').filter(|name| !name.is_empty()).collect();
         let found: Vec<_> = names.iter().map(|name| command.find_subcommand(name)).collect();
+        // `tilp plan` takes a scenario or a verb.
         if command.has_subcommands()
+            && command.get_positionals().next().is_none()
             && !first.starts_with('-')
             && !is_placeholder(first)
             && let Some(at) = found.iter().position(Option::is_none)

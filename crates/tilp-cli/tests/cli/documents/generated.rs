@@ -37,14 +37,20 @@ fn the_reference_of_commands_is_that_of_the_program() {
     expect("docs/reference/cli.md", &text);
 }
 
+#[test]
+fn the_schema_of_the_exchange_is_that_of_the_program() {
+    let schema = serde_json::to_string_pretty(&tilp::exchange::schema()).unwrap();
+    expect("docs/reference/exchange.schema.json", &(schema + "\n"));
+}
+
 /// A section for every command that can be typed, in the order of the help.
 fn verbs(command: &Command, text: &mut String) {
     for below in command.get_subcommands().filter(|one| one.get_name() != "help") {
-        if below.has_subcommands() {
-            verbs(below, text);
-        } else {
+        // A command with verbs may also do something by itself.
+        if !below.has_subcommands() || below.get_positionals().next().is_some() {
             section(below, text);
         }
+        verbs(below, text);
     }
 }
 

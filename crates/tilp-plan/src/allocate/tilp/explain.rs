@@ -66,6 +66,13 @@ impl Tilp {
         Inquiry::new(self, seen, &sights, &planned).plan(&planned)
     }
 
+    /// The decision made last, for the round seen, with its reasons; none before the first. Asking
+    /// changes nothing.
+    pub fn explained(&self, seen: &Observation) -> Option<Plan> {
+        let (sights, planned) = self.planned.as_ref()?;
+        Some(Inquiry::new(self, seen, sights, planned).plan(planned))
+    }
+
     /// What is expected of a plan for the round seen, and why each terminal is in or out.
     pub(super) fn reasons(
         &self,

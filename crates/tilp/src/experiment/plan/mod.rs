@@ -1,16 +1,16 @@
 //! One plan for one observation, with its reasons: for who runs a cell of their own.
 
-mod observation;
 mod report;
+mod server;
 
-pub use observation::{
-    Expected, MOST_BYTES, ObservationError, read_observation, write_observation,
-};
+pub use crate::exchange::{Expected, MOST_BYTES, read_observation, write_observation};
 pub use report::{
     LossDecreaseRow, PlanReport, PredictedRow, ReasonRow, RunnerUpRow, SearchRow, TerminalPlanRow,
 };
+pub use server::PlanServer;
 
 use crate::allocate::Clock;
+use crate::exchange::ExchangeError;
 use crate::record::{Checkpoint, RecordError};
 use crate::round::{Cell, CellError};
 use crate::scenario::{
@@ -48,7 +48,7 @@ pub enum PlanError {
     Cell(#[from] CellError),
     /// The observation was refused.
     #[error(transparent)]
-    Observation(#[from] ObservationError),
+    Observation(#[from] ExchangeError),
 }
 
 impl PlanSpec {

@@ -1,7 +1,7 @@
 //! What a plan must be: `study.json` may come from anywhere, and names in it become folders.
 
 use super::{Plan, PlannedPoint};
-use crate::scenario::{Registry, Scenario};
+use crate::scenario::{Registry, Scenario, hexadecimal};
 
 /// Replicates of a seed, at most.
 const MOST_REPLICATES: u64 = 1000;
@@ -63,8 +63,13 @@ fn check_methods(point: &PlannedPoint, registry: &Registry) -> Result<(), String
             return Err(format!("method is `{name}`, expected `{}`", known.name()));
         }
     }
-    match repeated(methods.iter()) {
-        Some(name) => Err(format!("methods at `{label}` have `{name}` twice, expected each once")),
+    if let Some(name) = repeated(methods.iter()) {
+        return Err(format!("methods at `{label}` have `{name}` twice, expected each once"));
+    }
+    match repeated(methods.iter().map(|name| folder_name(name))) {
+        Some(folder) => {
+            Err(format!("methods at `{label}` have two names for the folder `{folder}-SEED`"))
+        }
         None => Ok(()),
     }
 }
@@ -77,10 +82,20 @@ fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<T> {
     Some(all.swap_remove(at))
 }
 
+/// Characters in the name of a folder, at most: file systems have room for 255 bytes.
+const MOST_CHARACTERS: usize = 80;
+
 /// A name as that of a folder: whatever it is, the folder lies in its parent and can be seen.
-pub(super) fn folder_name(name: &str) -> String {
+pub fn folder_name(name: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
-    let name: String = name.chars().map(plain).collect();
+    let mut plain: String = name.chars().map(plain).collect();
+    if plain.chars().count() > MOST_CHARACTERS {
+        // The end of a long name is cut; a digest keeps two such names apart.
+        let digest: String = hexadecimal(name).chars().take(12).collect();
+        plain = plain.chars().take(MOST_CHARACTERS - 13).chain("-".chars()).collect();
+        plain += &digest;
+    }
+    let name = plain;
     match name.strip_prefix('.') {
         Some(rest) => format!("_{rest}"),
         None if name.is_empty() => "_".to_owned(),

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::n_far;
 use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
+pub use check::folder_name;
 pub use execute::{Executor, Observers, Tally};
 pub use finished::{Finished, Sample};
 pub use folder::{Outcome, RunResult, StudyError, StudyFolder, by_study, merged};
@@ -113,7 +114,8 @@ impl Job {
     /// Its folder below that of the study.
     pub fn folder(&self) -> PathBuf {
         let point = check::folder_name(&self.subject.point);
-        let name = format!("{}-{}", self.subject.method, self.seed.folder());
+        let method = check::folder_name(&self.subject.method);
+        let name = format!("{method}-{}", self.seed.folder());
         PathBuf::from("runs").join(point).join(name)
     }
 

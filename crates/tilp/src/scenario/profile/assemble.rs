@@ -11,7 +11,7 @@ use crate::cost::{self, CutProfile};
 use crate::profile::{Law, LawEvaluator, LawExaminer, LawLearner, Members};
 use crate::rng::Seed;
 use crate::round::TerminalId;
-use crate::scenario::assemble::{Parts, Seeds, budget, station_and_radio};
+use crate::scenario::assemble::{Parts, Seeds, StationParts, budget, station_and_radio};
 use crate::scenario::events::presence;
 use crate::scenario::raw::Raw;
 use crate::scenario::robots::{deal_tasks, schedule, suite as suite_of};
@@ -33,7 +33,8 @@ pub(in crate::scenario) fn assemble(
 ) -> Result<ProfileParts, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seeds.seed));
     let tasks = deal_tasks(raw, seed.named("fleet"));
-    let (station, radio) = station_and_radio(scenario, method, seed, tasks.clone(), clock)?;
+    let StationParts { station, radio, declared } =
+        station_and_radio(scenario, method, seed, tasks.clone(), clock)?;
     let members = members(raw, profile, tasks.clone(), seed.named("demonstrations"));
     let compressor = raw.learning.compressor;
     let law = Law::draw(&profile.law, members, compressor, seed.named("law"));
@@ -61,6 +62,7 @@ pub(in crate::scenario) fn assemble(
         evaluator: LawEvaluator(examiner.clone()),
         laboratory: Laboratory::with(examiner),
         environment: BTreeMap::new(),
+        declared,
     })
 }
 

@@ -1,4 +1,5 @@
-//! The `tilp` command line: parse, call the library, exit code.
+//! The `tilp` command line: parse, call the library, exit code. It is a library so that the Python
+//! package contains the same command.
 
 mod arguments;
 mod clock;
@@ -10,7 +11,7 @@ mod serve;
 mod signals;
 mod study_progress;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
 use clap::Parser;
 use clap::error::{Error, ErrorKind};
@@ -18,13 +19,15 @@ use clap::error::{Error, ErrorKind};
 use arguments::{Arguments, Verb};
 use failure::Failure;
 
-fn main() -> ExitCode {
-    let result = match Arguments::try_parse() {
+/// Does what the arguments say, the first of which is the name of the program, and gives the exit
+/// code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let result = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => perform(arguments.verb),
         Err(error) => explain(&error),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => failure.report(),
     }
 }
