@@ -61,6 +61,17 @@ pub enum Verb {
     Plan(Plan),
     /// List, show, check and measure scenarios
     Scenario(Scenario),
+    /// Serve a testbed as its base station: terminals are processes that dial in
+    #[command(after_help = TESTBED)]
+    Server(Server),
+    /// Be a terminal of a testbed: private data, front half, journal
+    #[command(after_help = TESTBED)]
+    Terminal(Terminal),
+    /// Be the evaluator of a testbed: runs calibration episodes
+    #[command(after_help = TESTBED)]
+    Evaluator(Evaluator),
+    /// Start a whole testbed on this machine, or make the data of its terminals
+    Testbed(Testbed),
     /// Make policies
     Policy(Policy),
 }
@@ -101,6 +112,104 @@ pub struct Run {
     /// Print nothing but the result
     #[arg(long)]
     pub quiet: bool,
+}
+
+const TESTBED: &str = "\
+docs/howto/testbed.md shows how the processes are put together, docs/reference/testbed.md has every
+key of a testbed's file. A process that is killed goes on where it was when it is started again.
+
+Exit codes: 0 the run is complete, 1 failed on the way, 2 bad usage or bad input, 130 and 143 stopped
+by Ctrl-C and SIGTERM";
+
+/// `tilp server`.
+#[derive(Args)]
+pub struct Server {
+    /// The TOML file of the testbed
+    pub file: PathBuf,
+    /// How to print the log on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log: LogFormat,
+    /// Print nothing but warnings and the result
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// How a log is printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// How a process reaches the base station.
+#[derive(Args)]
+pub struct Reach {
+    /// Host and port of the base station
+    #[arg(long, value_name = "HOST:PORT")]
+    pub server: String,
+    /// Folder with ca.pem, cert.pem and key.pem; may be left out on the loopback interface
+    #[arg(long, value_name = "DIR")]
+    pub tls: Option<PathBuf>,
+    /// How to print the log on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log: LogFormat,
+}
+
+/// `tilp terminal`.
+#[derive(Args)]
+pub struct Terminal {
+    /// Its id in the scenario
+    #[arg(long)]
+    pub id: u32,
+    /// Its private data, a safetensors file
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Folder for its journal
+    #[arg(long, value_name = "DIR")]
+    pub state: PathBuf,
+    /// Wait for the disk at every step, so that the journal survives a power failure
+    #[arg(long)]
+    pub power_safe: bool,
+    /// The way to the base station.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// `tilp evaluator`.
+#[derive(Args)]
+pub struct Evaluator {
+    /// The way to the base station.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// `tilp testbed`.
+#[derive(Args)]
+pub struct Testbed {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: TestbedVerb,
+}
+
+/// Verbs of `tilp testbed`.
+#[derive(Subcommand)]
+pub enum TestbedVerb {
+    /// Start base station, terminals and evaluator on this machine and stop them at the end
+    #[command(after_help = TESTBED)]
+    Up {
+        /// The TOML file of the testbed
+        file: PathBuf,
+        /// Print nothing but the result
+        #[arg(long)]
+        quiet: bool,
+    },
+    /// Write the private data of the terminals that are processes, one file each
+    Data {
+        /// The TOML file of the testbed
+        file: PathBuf,
+    },
 }
 
 const STUDY: &str = "\

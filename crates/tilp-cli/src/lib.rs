@@ -44,6 +44,10 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Channel(channel) => commands::channel::channel(channel),
         Verb::Plan(plan) => commands::plan::plan(plan),
         Verb::Scenario(scenario) => commands::scenario::scenario(scenario),
+        Verb::Server(server) => commands::testbed::server(&server),
+        Verb::Terminal(terminal) => commands::testbed::terminal(&terminal),
+        Verb::Evaluator(evaluator) => commands::testbed::evaluator(&evaluator),
+        Verb::Testbed(testbed) => commands::testbed::testbed(testbed),
         Verb::Policy(policy) => commands::policy::policy(policy),
     }
 }

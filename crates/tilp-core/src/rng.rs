@@ -37,6 +37,16 @@ impl Seed {
         Self(digest(&[&self.0, b"index", &index.to_le_bytes()]))
     }
 
+    /// Its bytes, for whoever draws from the same stream in another process.
+    pub fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// The seed with these bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// A generator at the start of this stream.
     pub fn rng(self) -> Rng {
         Rng::from_seed(self.0)

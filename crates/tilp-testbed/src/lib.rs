@@ -7,5 +7,16 @@
 //! # Reading order
 //!
 //! 1. [`contract`]: the messages of `proto/testbed.proto`, and the limits that both sides keep.
+//! 2. [`session`]: both ends of a stream, without sockets and clocks.
+//! 3. [`terminal`]: a terminal that answers every request once, whatever happens to it.
+//! 4. [`station`]: where training waits for answers, and the log that survives the station.
+//! 5. [`transport`]: gRPC with mutual TLS.
+//! 6. `server`, with the feature of that name: a run whose terminals are processes.
 
 pub mod contract;
+#[cfg(feature = "server")]
+pub mod server;
+pub mod session;
+pub mod station;
+pub mod terminal;
+pub mod transport;

@@ -9,6 +9,7 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod study;
+pub mod testbed;
 pub mod tune;
 pub mod twin;
 

@@ -122,7 +122,7 @@ pub fn about() -> Value {
     })
 }
 
-fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> String {
+pub fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> String {
     if format == Format::Json {
         return serde_json::to_string_pretty(summary).expect("a summary is plain data");
     }

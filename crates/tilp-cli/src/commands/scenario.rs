@@ -1,9 +1,12 @@
 //! `tilp scenario`.
 
+use std::path::Path;
+
 use serde_json::json;
 use tilp::rng::Seed;
 use tilp::scenario::{BUILTIN, Scenario as Loaded};
 use tilp::tasks::tabletop::{Engine, Family, Variant, VariantRange, Workcell, strip};
+use tilp_testbed::server::Testbed;
 
 use crate::arguments::{Format, Scenario, ScenarioVerb};
 use crate::failure::Failure;
@@ -16,6 +19,17 @@ pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
         ScenarioVerb::Show { name, overrides } => {
             let scenario = Loaded::load(&name, &overrides).map_err(Failure::input)?;
             output::print(&scenario.to_toml())
+        }
+        ScenarioVerb::Check { file } if Testbed::is_testbed(Path::new(&file)) => {
+            let testbed = Testbed::read(Path::new(&file)).map_err(Failure::input)?;
+            let (name, hash) = (testbed.scenario.name(), testbed.scenario.hash());
+            let (real, all) = (testbed.terminals.len(), testbed.scenario.n_terminals());
+            let method = testbed.method.name();
+            output::print(&format!(
+                "{file} is sound: a testbed of {name}, {method}, seed {}, {real} of {all} \
+                 terminals as processes\nhash of the scenario {hash}",
+                testbed.seed
+            ))
         }
         ScenarioVerb::Check { file } => {
             let scenario = Loaded::load(&file, &[]).map_err(Failure::input)?;

@@ -15,6 +15,7 @@
 //! - `serve`: clients of a policy, good and bad.
 //! - `signals`: Ctrl-C and SIGTERM.
 //! - `study`: shards, kills, and studies that are refused.
+//! - `testbed`: base station, terminals and evaluator as processes, killed and started again.
 //! - `tune`: learning rates on kept runs.
 //! - `twin`: `tilp twin` and the folders it refuses.
 
@@ -34,6 +35,7 @@ mod scratch;
 mod serve;
 mod signals;
 mod study;
+mod testbed;
 mod tune;
 mod twin;
 

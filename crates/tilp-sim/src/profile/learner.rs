@@ -212,10 +212,10 @@ impl Learner for LawLearner {
     }
 
     /// One layer: the effective samples behind the loss of each terminal.
-    fn model(&self, round: u64) -> Vec<u8> {
+    fn model(&self, round: u64) -> Result<Vec<u8>, RoundError> {
         let effective = self.effective().into_iter().map(|samples| samples as f32).collect();
         let context = Context { round, terminal: TerminalId(0), cut: 1 };
-        LayerWeights { context, first: 1, layers: vec![effective] }.to_bytes()
+        Ok(LayerWeights { context, first: 1, layers: vec![effective] }.to_bytes())
     }
 }
 

@@ -18,6 +18,7 @@ use crate::split::model::Weights;
 use crate::split::policy::Policy;
 use crate::split::rule::Rule;
 use crate::units::{Joules, Seconds};
+use crate::wireless::round_delay;
 
 /// What a simulated cell is made of. Lists have one entry for each terminal that is ever there;
 /// entry `n` belongs to the terminal with id `n`.
@@ -66,6 +67,18 @@ impl<L: Learner> SimulatedCell<L> {
     /// A cell before its first round.
     pub fn new(parts: CellParts<L>) -> Self {
         Self { parts, round: 1, used: BudgetUse::default(), last: None }
+    }
+
+    /// The same cell, before its first round, with another learner.
+    pub fn map_learner<K: Learner, E>(
+        self,
+        learner: impl FnOnce(L) -> Result<K, E>,
+    ) -> Result<SimulatedCell<K>, E> {
+        let CellParts { radio, learner: old, tasks, presence, measurement_noise, budget, seed } =
+            self.parts;
+        let learner = learner(old)?;
+        let parts = CellParts { radio, learner, tasks, presence, measurement_noise, budget, seed };
+        Ok(SimulatedCell::new(parts))
     }
 
     /// The next round, counted from 1.
@@ -205,15 +218,42 @@ impl<L: Learner> SimulatedCell<L> {
         }
         let copies = copies(order, self.parts.radio.cost.profile.cuts.len());
         let learner = &mut self.parts.learner;
-        let trained = learner.train(*rule, *round, *rates, &participants, copies)?;
+        let is_live = learner.live().is_some();
+        let trained = learner.train(*rule, *round, *rates, &participants, copies);
+        let trained = without_lost(is_live, trained)?;
         let arrived = (0..order.terminals.len()).filter(|&n| timing.in_time[n]);
         let arrived: Vec<TerminalId> = arrived.map(|n| order.terminals[n]).collect();
-        match plan.training().tiers {
-            None if order.aggregates => learner.aggregate(&arrived)?,
-            None => {}
-            Some(tiers) => average(learner, tiers, copies, &arrived)?,
-        }
+        let averaged = match plan.training().tiers {
+            None if order.aggregates => learner.aggregate(&arrived),
+            None => Ok(()),
+            Some(tiers) => average(learner, tiers, copies, &arrived),
+        };
+        without_lost(is_live, averaged.map(|()| Vec::new()))?;
         Ok(trained)
+    }
+
+    /// Opens a round for real terminals: none of them is late yet.
+    fn open(&mut self, order: &RoundOrder, timing: &mut RoundTiming) {
+        let closes = self.parts.radio.closes();
+        let Some(live) = self.parts.learner.live() else { return };
+        for (n, &id) in order.terminals.iter().enumerate() {
+            timing.in_time[n] |= live.is_real(id) && timing.involved[n] && timing.fits[n];
+        }
+        live.open(order, closes, &timing.bandwidths);
+    }
+
+    /// Puts what was measured of real terminals in the place of what was simulated.
+    fn close(&mut self, order: &RoundOrder, timing: &mut RoundTiming) {
+        let radio = &self.parts.radio;
+        let (closes, give_up) = (radio.closes(), radio.give_up);
+        let Some(live) = self.parts.learner.live() else { return };
+        for (id, measured) in live.close() {
+            let Some(n) = order.terminals.iter().position(|one| *one == id) else { continue };
+            timing.measure(n, closes, give_up, measured);
+        }
+        let scheduled = order.plan.decision().scheduled().map(|n| timing.delays[n]);
+        timing.latency = round_delay(scheduled).min(give_up);
+        timing.duration = round_delay(timing.delays.iter().copied()).min(closes);
     }
 
     /// What the base station measures: truth times log-normal noise.
@@ -229,7 +269,10 @@ impl<L: Learner> SimulatedCell<L> {
         let measure = |(n, &id): (usize, &TerminalId)| {
             let seed = self.parts.seed.named("measurement").at(self.round);
             let mut rng = seed.at(id.0.into()).rng();
-            let (time, energy) = (noise.sample(&mut rng), noise.sample(&mut rng));
+            let (mut time, mut energy) = (noise.sample(&mut rng), noise.sample(&mut rng));
+            if timing.measured[n] {
+                (time, energy) = (1.0, 1.0); // a real clock and a real meter
+            }
             let cost = &timing.costs[n];
             let joules = cost.energy_compute + cost.energy_radio;
             let scheduled = order.plan.decision().terminals[n].scheduled;
@@ -261,6 +304,17 @@ impl<L: Learner> SimulatedCell<L> {
     }
 }
 
+/// On real machines a round goes on without terminals that are lost: they are late.
+fn without_lost(
+    is_live: bool,
+    result: Result<Vec<engine::Outcome>, RoundError>,
+) -> Result<Vec<engine::Outcome>, RoundError> {
+    match result {
+        Err(RoundError::Links { done, .. }) if is_live => Ok(done),
+        other => other,
+    }
+}
+
 /// Which layers have copies of their own in a round.
 fn copies(order: &RoundOrder, last: usize) -> Copies {
     match (order.plan.training().tiers, order.rule) {
@@ -287,7 +341,7 @@ fn average(
 }
 
 /// A model as the bytes of a message.
-pub(super) fn model_message(round: u64, model: &Weights) -> Vec<u8> {
+pub fn model_message(round: u64, model: &Weights) -> Vec<u8> {
     let context = Context { round, terminal: TerminalId(0), cut: model.n_layers() as u16 };
     LayerWeights { context, first: 1, layers: model.layers().to_vec() }.to_bytes()
 }
@@ -302,10 +356,12 @@ impl<L: Learner> Cell for SimulatedCell<L> {
 
     fn execute(&mut self, order: &RoundOrder) -> Result<Outcome, CellError> {
         self.check(order)?;
-        let (reports, timing) = self.preview(order);
+        let (reports, mut timing) = self.preview(order);
         let round = self.round;
         let failed = |error: RoundError| CellError::Training { round, reason: error.to_string() };
+        self.open(order, &mut timing);
         let trained = self.train(order, &timing).map_err(failed)?;
+        self.close(order, &mut timing);
         let outcome = self.outcome(order, &timing, &trained);
         self.used.add(timing.duration, timing.used(&order.terminals));
         self.last = Some(RoundTruth { reports, timing });
@@ -315,7 +371,9 @@ impl<L: Learner> Cell for SimulatedCell<L> {
     }
 
     fn model(&mut self) -> Result<Vec<u8>, CellError> {
-        Ok(self.parts.learner.model(self.round))
+        let round = self.round;
+        let failed = |error: RoundError| CellError::Training { round, reason: error.to_string() };
+        self.parts.learner.model(round).map_err(failed)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The experimenter of a simulated cell: the hidden truth, its books, and episodes that no method
 //! sees.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -13,7 +14,7 @@ use crate::round::{
     Cell, CellError, Experimenter, Ledger, LossChange, NetworkTruth, Question, RoundOrder,
     SuccessCount, TerminalId, TerminalLedger, TerminalSuccess, TrueHardware, Truth, Violation,
 };
-use crate::split::data::Batch;
+use crate::split::data::{Batch, Dataset};
 use crate::split::model::{SplitModel, Weights};
 use crate::split::policy::Policy;
 use crate::tasks::EpisodeSet;
@@ -84,8 +85,26 @@ impl Examiner<Halves> for Robots {
         terminals: &[TerminalId],
         model: &[u8],
     ) -> Result<Vec<f64>, CellError> {
+        self.losses_on(&learner.engine.data_sets(), samples, terminals, model)
+    }
+
+    fn model_file(&self, model: &[u8]) -> Result<Option<Vec<u8>>, CellError> {
         let weights = read_model(&self.policy, model)?;
-        let data = learner.engine.data_sets();
+        let file = self.policy.to_safetensors(&weights);
+        file.map(Some).map_err(|error| CellError::Model(error.to_string()))
+    }
+}
+
+impl Robots {
+    /// Loss of a model over the same samples of each of these data sets every time.
+    pub fn losses_on(
+        &self,
+        data: &BTreeMap<TerminalId, Arc<Dataset>>,
+        samples: usize,
+        terminals: &[TerminalId],
+        model: &[u8],
+    ) -> Result<Vec<f64>, CellError> {
+        let weights = read_model(&self.policy, model)?;
         let of = |id: &TerminalId| {
             let mut batch = Batch::default();
             let mut rng = self.seed.named("truth/samples").at(id.0.into()).rng();
@@ -95,12 +114,6 @@ impl Examiner<Halves> for Robots {
             self.policy.loss(&actions, &batch.actions, &mut Vec::new())
         };
         Ok(terminals.par_iter().map(of).collect())
-    }
-
-    fn model_file(&self, model: &[u8]) -> Result<Option<Vec<u8>>, CellError> {
-        let weights = read_model(&self.policy, model)?;
-        let file = self.policy.to_safetensors(&weights);
-        file.map(Some).map_err(|error| CellError::Model(error.to_string()))
     }
 }
 
@@ -136,6 +149,11 @@ impl<X> Laboratory<X> {
     /// An experimenter who measures in this way.
     pub fn with(examiner: X) -> Self {
         Self { examiner, losses_before: None }
+    }
+
+    /// Its way to measure, for another cell.
+    pub fn into_examiner(self) -> X {
+        self.examiner
     }
 
     /// How it measures.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::cell::model_message;
 use super::data_sets::DataSets;
-use crate::round::TerminalId;
+use crate::round::{RoundOrder, TerminalId};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::engine::{Copies, Engine, Outcome, Participant, RoundError};
 use crate::split::policy::Policy;
 use crate::split::rates::Rates;
 use crate::split::rule::Rule;
 use crate::split::terminal_state::TerminalState;
+use crate::units::{Hertz, Joules, Seconds};
 
 /// What learns in a simulated cell: the halves of a policy, or a law of learning. Radio, hardware
 /// and billing are the cell's and do not depend on it.
@@ -45,7 +46,34 @@ pub trait Learner: Persist {
     fn aggregate_edges(&mut self, copies: Copies) -> Result<(), RoundError>;
     /// The model that an aggregation of all copies would give, as the bytes of a
     /// [`LayerWeights`](crate::message::LayerWeights) message. Nothing changes by it.
-    fn model(&self, round: u64) -> Vec<u8>;
+    fn model(&self, round: u64) -> Result<Vec<u8>, RoundError>;
+    /// The real clock that the terminals run on; none if all time is simulated.
+    fn live(&mut self) -> Option<&mut dyn Live> {
+        None
+    }
+}
+
+/// Terminals on real machines, whose delays and energies are measured.
+pub trait Live {
+    /// Whether a terminal is a real machine. The others are simulated.
+    fn is_real(&self, id: TerminalId) -> bool;
+    /// A round opens and closes after this time. The grants are by place in the order.
+    fn open(&mut self, order: &RoundOrder, closes: Seconds, bandwidths: &[Hertz]);
+    /// The round is over. What was measured of each real terminal that had something to do.
+    fn close(&mut self) -> Vec<(TerminalId, Measured)>;
+}
+
+/// What was measured of a real terminal in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Time that its exchanges took.
+    pub delay: Seconds,
+    /// Part of it that the terminal computed.
+    pub computation: Seconds,
+    /// Energy by its meter; none without one.
+    pub energy: Option<Joules>,
+    /// Whether it had finished when the round closed.
+    pub finished: bool,
 }
 
 /// The halves of a policy that exchange messages, and the data of the terminals by id.
@@ -116,8 +144,8 @@ impl Learner for Halves {
         self.engine.aggregate_edges(copies)
     }
 
-    fn model(&self, round: u64) -> Vec<u8> {
-        model_message(round, &self.engine.model().deployed(&self.engine.virtual_mean()))
+    fn model(&self, round: u64) -> Result<Vec<u8>, RoundError> {
+        Ok(model_message(round, &self.engine.model().deployed(&self.engine.virtual_mean())))
     }
 }
 

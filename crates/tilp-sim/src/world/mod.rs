@@ -16,14 +16,14 @@ mod presence;
 mod radio;
 mod truth;
 
-pub use cell::{CellParts, RoundTruth, SimulatedCell};
+pub use cell::{CellParts, RoundTruth, SimulatedCell, model_message};
 pub use channel::Channel;
 pub use data_sets::{Arrival, DataSets};
 pub use disturbance::{Disturbance, Disturbances};
 pub use evaluator::RobotEvaluator;
 pub use fleet::{CellChange, Fleet, FleetAt, Schedule};
 pub use laboratory::{Examiner, Laboratory, Robots};
-pub use learner::{Halves, Learner};
+pub use learner::{Halves, Learner, Live, Measured};
 pub use presence::{Change, Presence};
 pub use radio::{Late, Radio, RoundTiming};
 pub use truth::draw_truth;

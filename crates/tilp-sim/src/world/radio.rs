@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Channel, Disturbances};
+use super::{Channel, Disturbances, Measured};
 use crate::cost::{Cost, CostModel, Hardware, Job, RoundCosts, RoundInputs};
 use crate::round::{RoundOrder, TerminalId, TerminalReport};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
@@ -63,6 +63,8 @@ pub struct RoundTiming {
     pub latency: Seconds,
     /// By how much the clock advances.
     pub duration: Seconds,
+    /// Whether a terminal's delay and energy were measured on a real machine.
+    pub measured: Vec<bool>,
 }
 
 impl Radio {
@@ -109,6 +111,7 @@ impl Radio {
             duration: round_delay(delays.iter().copied()).min(closes),
             bandwidths: grants.iter().map(|grant| grant.bandwidth).collect(),
             out_of_energy: vec![false; involved.len()],
+            measured: vec![false; involved.len()],
             involved,
             fits,
             in_time,
@@ -138,6 +141,20 @@ impl RoundTiming {
             (id, cost.energy_compute + cost.energy_radio, job.air())
         };
         ids.iter().zip(self.costs.iter().zip(&self.jobs)).map(one)
+    }
+
+    /// Takes over what was measured of a real terminal. A terminal that had not finished took
+    /// longer than the round was open; nothing more is known of its delay.
+    pub(super) fn measure(&mut self, n: usize, closes: Seconds, give_up: Seconds, one: Measured) {
+        let cost = &mut self.costs[n];
+        cost.computation = one.computation;
+        if let Some(metered) = one.energy {
+            let radio = cost.energy_radio.min(metered);
+            (cost.energy_compute, cost.energy_radio) = (metered - radio, radio);
+        }
+        self.measured[n] = true;
+        self.in_time[n] = one.finished;
+        self.delays[n] = if one.finished { one.delay } else { give_up.max(closes * 2.0) };
     }
 
     /// Cuts a terminal off where its energy ends: it computes first, then sends. It contributes

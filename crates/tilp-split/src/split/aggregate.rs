@@ -60,12 +60,18 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
     /// The model that an aggregation of all copies would give; nothing changes. The uploads for
     /// it are measurements of the experimenter and are not billed.
     pub fn try_virtual_mean(&self) -> Result<Weights, RoundError> {
+        let (mean, failed) = self.reachable_mean();
+        Progress { done: Vec::new(), failed }.finish()?;
+        Ok(mean)
+    }
+
+    /// The same over the copies that could be uploaded, and the terminals whose upload failed.
+    pub fn reachable_mean(&self) -> (Weights, Vec<LinkFailure>) {
         let everybody = self.links.keys().copied().collect();
         let layers = 1..=self.model.n_layers();
         let (uploads, failed) = self.collect(layers.clone(), &everybody);
-        Progress { done: Vec::new(), failed }.finish()?;
         let layers = layers.into_par_iter();
-        Ok(Weights::new(layers.map(|layer| self.mean(layer, &uploads)).collect()))
+        (Weights::new(layers.map(|layer| self.mean(layer, &uploads)).collect()), failed)
     }
 
     /// Averages these layers over the terminals that are present. Returns the terminals whose

@@ -187,7 +187,7 @@ impl Persist for ServerHalf {
 
 impl ServerHalf {
     /// Reads the server half of a model whose layers have these numbers of parameters.
-    fn restored(sizes: &[usize], snapshot: &Snapshot) -> Result<Self, SnapshotError> {
+    pub(super) fn restored(sizes: &[usize], snapshot: &Snapshot) -> Result<Self, SnapshotError> {
         let layer =
             |(index, size): (usize, &usize)| get_layer("server", index + 1, *size, snapshot);
         let weights = sizes.iter().enumerate().map(layer).collect::<Result<_, _>>()?;

@@ -17,11 +17,12 @@ use super::model::{SplitModel, Weights};
 use super::optimiser::{Optimiser, StateAtAggregation};
 use super::rule::Local;
 use super::server::{Contribution, ServerHalf, ServerWork};
-use super::session::Session;
+use super::session::{Session, sizes};
 use super::terminal::{BufferPool, TerminalHalf, stream};
 use super::terminal_state::TerminalState;
 use crate::rng::{Rng, Seed};
 use crate::round::TerminalId;
+use crate::snapshot::{Snapshot, SnapshotError};
 use crate::units::Bytes;
 
 /// How training is done; the same for every round unless the caller changes it.
@@ -228,12 +229,6 @@ impl<M: SplitModel> Engine<M> {
         engine
     }
 
-    fn local_terminal(&self, id: TerminalId, data: Arc<Dataset>) -> TerminalHalf<M> {
-        TerminalHalf::new(id, self.model.clone(), self.settings.seed, data)
-            .with_minibatches(self.settings.minibatches)
-            .with_pool(self.terminal_pool.clone())
-    }
-
     /// Adds a terminal in this process. It holds nothing and downloads the current layers when it
     /// first takes part.
     pub fn join(&mut self, id: TerminalId, data: Arc<Dataset>) -> Result<(), RoundError> {
@@ -297,6 +292,41 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         }
     }
 
+    /// A terminal in this process, without layers, that is not a member yet.
+    pub fn local_terminal(&self, id: TerminalId, data: Arc<Dataset>) -> TerminalHalf<M> {
+        TerminalHalf::new(id, self.model.clone(), self.settings.seed, data)
+            .with_minibatches(self.settings.minibatches)
+            .with_pool(self.terminal_pool.clone())
+    }
+
+    /// The same engine with other links to the same terminals.
+    pub fn map_links<K>(self, mut link: impl FnMut(TerminalId, L) -> K) -> Engine<M, K> {
+        let Self { model, settings, server, links, gradient_slots, pool, terminal_pool } = self;
+        let links = links.into_iter().map(|(id, old)| {
+            let old = old.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+            (id, Mutex::new(link(id, old)))
+        });
+        let links = links.collect();
+        Engine { model, settings, server, links, gradient_slots, pool, terminal_pool }
+    }
+
+    /// Calls `read` with the link of every terminal, by id.
+    pub fn for_each_link(&self, mut read: impl FnMut(TerminalId, &mut L)) {
+        self.links.iter().for_each(|(id, link)| read(*id, &mut locked(link)));
+    }
+
+    /// Takes over the server half of a snapshot. Terminals that it names must be members; others
+    /// leave.
+    pub fn restore_server(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let server = ServerHalf::restored(&sizes(&*self.model), snapshot)?;
+        if let Some(id) = server.terminals.keys().find(|id| !self.links.contains_key(id)) {
+            return Err(SnapshotError::value("server/terminals", id, "ids of members"));
+        }
+        self.links.retain(|id, _| server.terminals.contains_key(id));
+        self.server = server;
+        Ok(())
+    }
+
     /// Adds a terminal behind a link. It holds nothing and downloads the current layers when it
     /// first takes part.
     pub fn attach(&mut self, id: TerminalId, link: L) -> Result<(), RoundError> {
@@ -319,6 +349,11 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
     /// The model.
     pub fn model(&self) -> &M {
         &self.model
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The settings, which may be changed between rounds.

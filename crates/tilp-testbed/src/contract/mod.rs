@@ -1,13 +1,27 @@
 //! The contract: messages, limits, and how a payload travels in parts.
 
+mod model;
 mod parts;
+mod state;
 
+pub use generated::tilp::testbed::{journal, v1};
+pub use model::TerminalModel;
 pub use parts::{Assembly, PartError, first_part, later_parts};
+pub use state::{state_from_bytes, state_to_bytes};
 
-/// Messages and service, generated from `proto/testbed.proto`.
+/// Messages and service, generated from `proto`. The modules are those of the packages.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
-pub mod v1 {
-    tonic::include_proto!("tilp.testbed.v1");
+mod generated {
+    pub mod tilp {
+        pub mod testbed {
+            pub mod v1 {
+                tonic::include_proto!("tilp.testbed.v1");
+            }
+            pub mod journal {
+                tonic::include_proto!("tilp.testbed.journal");
+            }
+        }
+    }
 }
 
 /// Version of the contract. Sides with different versions do not talk.

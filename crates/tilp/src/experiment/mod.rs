@@ -25,4 +25,4 @@ pub use plan::{
 };
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
-pub use single::{Ended, RunError, RunSpec, Time, run_single};
+pub use single::{Ended, RunError, RunSpec, Time, run_parts, run_single};

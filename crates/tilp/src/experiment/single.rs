@@ -189,6 +189,25 @@ pub fn run_single(
     }
 }
 
+/// The same with parts that the caller has put together: for cells of which some parts are on
+/// other machines.
+pub fn run_parts<L: Learner, X: Examiner<L>, V: Evaluator>(
+    spec: &RunSpec,
+    mut folder: RunFolder,
+    resume: bool,
+    parts: Parts<L, X, V>,
+    time: &dyn Time,
+    observer: &mut dyn Observer,
+) -> Result<Ended, RunError> {
+    let start = time.seconds();
+    let saved = if resume { Some(Saved::read(spec, &mut folder)?) } else { None };
+    if let Some(summary) = saved.as_ref().and_then(|saved| saved.complete(spec, &folder)) {
+        observer.process(&ProcessEvent::Kept);
+        return Ok(Ended::Finished(Box::new(summary)));
+    }
+    Process { spec, folder, saved, start, time, observer }.run(parts)
+}
+
 /// Everything about a run but its parts.
 struct Process<'a> {
     spec: &'a RunSpec,

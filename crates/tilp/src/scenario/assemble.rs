@@ -187,6 +187,16 @@ pub(super) struct StationParts {
     pub declared: Option<Declaration>,
 }
 
+/// The evaluator of a run with robots, without anything else of it.
+pub fn evaluator(scenario: &Scenario, seed: u64) -> Result<RobotEvaluator, ScenarioError> {
+    let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    let policy = Arc::new(untrained(scenario)?);
+    let roster = Roster::draw(scenario, seed.named("fleet"))?;
+    let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
+    let fleet = Arc::new(roster.fleet(raw, &changes, seed.named("episodes"))?);
+    Ok(RobotEvaluator::new(fleet, policy))
+}
+
 /// The base station with its method, and the true radio and hardware: the same whatever learns.
 pub(super) fn station_and_radio(
     scenario: &Scenario,

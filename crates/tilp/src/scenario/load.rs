@@ -104,6 +104,19 @@ pub fn load(name: &str, overrides: &[String]) -> Result<Loaded, ScenarioError> {
     vary(format::complete(table), &place, folder, overrides)
 }
 
+/// Reads a complete scenario that extends nothing.
+pub(super) fn from_text(text: &str, place: &str) -> Result<Loaded, ScenarioError> {
+    let table = parse_table(text, place)?;
+    if table.contains_key("extends") {
+        return Err(ScenarioError::Field {
+            field: "extends".into(),
+            reason: "expected a complete scenario".into(),
+            place: place.to_owned(),
+        });
+    }
+    vary(format::complete(table), place, PathBuf::from("."), &[])
+}
+
 /// Applies overrides to a complete table.
 pub(super) fn vary(
     mut table: Table,

@@ -23,7 +23,8 @@ mod terminals;
 mod twin;
 
 pub use assemble::{
-    Parts, Seeds, World, assemble, assemble_world, policy, read_recording, recording, untrained,
+    Parts, Seeds, World, assemble, assemble_world, evaluator, policy, read_recording, recording,
+    untrained,
 };
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
@@ -69,6 +70,11 @@ impl Scenario {
             return Self::checked(load::vary(table, &plain.place, plain.folder, overrides)?);
         }
         Self::checked(load::load(name, overrides)?)
+    }
+
+    /// A scenario from the text that [`Scenario::to_toml`] gives: complete, and no file besides.
+    pub fn from_text(text: &str, place: &str) -> Result<Self, ScenarioError> {
+        Self::checked(load::from_text(text, place)?)
     }
 
     /// The same scenario with `key=value` overrides.

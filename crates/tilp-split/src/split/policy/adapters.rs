@@ -37,6 +37,12 @@ impl Policy {
         Self { adapters: Some(Adapters { lora, base, places }), ..self }
     }
 
+    /// Rank and scale of its adapters, and the frozen base under them; `None` if all parameters
+    /// are trained.
+    pub fn adapters(&self) -> Option<(Lora, &Arc<Weights>)> {
+        self.adapters.as_ref().map(|adapters| (adapters.lora, &adapters.base))
+    }
+
     /// The same policy without adapters.
     pub fn without_adapters(&self) -> Self {
         Self { adapters: None, ..self.clone() }

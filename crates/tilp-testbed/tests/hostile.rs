@@ -1,0 +1,274 @@
+//! Clients that break the contract, on purpose or not: each is refused or cut off, and a terminal
+//! that keeps it is served all the same.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tilp_testbed::contract::v1::base_station_client::BaseStationClient;
+use tilp_testbed::contract::v1::{Answer, Down, Hello, Part, Role, Up, down, up};
+use tilp_testbed::contract::{MOST_BYTES, PART_BYTES, VERSION};
+use tilp_testbed::session::Pace;
+use tilp_testbed::station::{Call, Greeting, Hub, MemoryLog, Party, Settings};
+use tilp_testbed::terminal::{Agent, MemoryStore, Responder, Worked, Worker};
+use tilp_testbed::transport::{
+    Client, Doors, End, Listening, MonotonicClock, Secure, Security, listen,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status, Streaming};
+
+/// Answers every message with its bytes in reverse.
+struct Mirror;
+
+impl Worker for Mirror {
+    fn prepare(&mut self, _work: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn reset(&mut self, _membership: u64) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn handle(&mut self, _round: u64, message: &[u8]) -> Result<Worked, String> {
+        let message = message.iter().rev().copied().collect();
+        Ok(Worked { message, ..Worked::default() })
+    }
+
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, _round: u64, _state: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+struct Station {
+    hub: Arc<Hub>,
+    listening: Listening,
+    /// The journal of the terminal that keeps the contract.
+    store: MemoryStore,
+}
+
+impl Station {
+    async fn start() -> Self {
+        let pace =
+            Pace { heartbeat: Duration::from_millis(50), silence: Duration::from_millis(600) };
+        let patience = Duration::from_secs(20);
+        let settings = Settings { pace, most_bytes: MOST_BYTES, patience, goes_on: false };
+        let work = BTreeMap::from([(Party::Terminal(7), Arc::new(b"work".to_vec()))]);
+        let greeting = Greeting { run: "run".into(), work };
+        let clock = Arc::new(MonotonicClock::start());
+        let hub = Arc::new(Hub::new(settings, clock, greeting, Box::<MemoryLog>::default()));
+        hub.begin_round(1);
+        let doors = Doors { most: 600, hello_within: Duration::from_millis(500) };
+        let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let listening = listen(hub.clone(), address, Security::Loopback, doors).await.unwrap();
+        Self { hub, listening, store: MemoryStore::default() }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.listening.address
+    }
+
+    /// Asks the terminal, which must answer.
+    async fn ask(&self, payload: Vec<u8>) -> Call {
+        let hub = self.hub.clone();
+        let asked =
+            tokio::task::spawn_blocking(move || hub.call(Party::Terminal(7), &payload, None, None));
+        let asked = tokio::time::timeout(Duration::from_secs(20), asked).await;
+        asked.expect("an answer in time").unwrap().unwrap()
+    }
+
+    /// A terminal that keeps the contract is served.
+    async fn serves(&self) {
+        let (stop, stopped) = watch::channel(false);
+        let client = Client {
+            server: self.address().to_string(),
+            secure: Secure::Loopback,
+            hello: hello(7),
+            clock: Arc::new(MonotonicClock::start()),
+        };
+        let agent = Agent::new(Mirror, self.store.clone());
+        let terminal = tokio::spawn(async move { client.serve(agent, stopped).await });
+        let payload: Vec<u8> = (0..3 * PART_BYTES + 5).map(|n| (n % 241) as u8).collect();
+        let call = self.ask(payload.clone()).await;
+        assert!(call.payload.iter().eq(payload.iter().rev()));
+        stop.send(true).unwrap();
+        assert_eq!(terminal.await.unwrap().unwrap(), End::Stopped);
+    }
+
+    /// A stream of our own, after its first frame.
+    async fn attach(&self, first: Up) -> Result<(mpsc::Sender<Up>, Streaming<Down>), Status> {
+        let uri = format!("http://{}", self.address());
+        let mut client = BaseStationClient::connect(uri).await.unwrap();
+        let (to, from) = mpsc::channel(16);
+        to.send(first).await.unwrap();
+        let response = client.attach(ReceiverStream::new(from)).await?;
+        Ok((to, response.into_inner()))
+    }
+}
+
+fn hello(id: u32) -> Hello {
+    Hello { version: VERSION, role: Role::Terminal.into(), id, ..Hello::default() }
+}
+
+fn say(body: up::Body) -> Up {
+    Up { body: Some(body) }
+}
+
+/// The stream ends, by itself or with an error.
+async fn ends(mut frames: Streaming<Down>) {
+    let end = async {
+        while let Some(Ok(frame)) = frames.next().await {
+            assert!(!matches!(frame.body, Some(down::Body::Request(_))));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), end).await.expect("the stream ends");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hello_that_is_not_acceptable_has_its_status() {
+    let station = Station::start().await;
+    let old = Hello { version: 0, ..hello(7) };
+    let nobody = Hello { role: Role::Unspecified.into(), ..hello(7) };
+    let evaluator = Hello { role: Role::Evaluator.into(), ..hello(0) };
+    for (first, code) in [
+        (say(up::Body::Hello(old)), Code::FailedPrecondition),
+        (say(up::Body::Hello(nobody)), Code::InvalidArgument),
+        (say(up::Body::Hello(hello(8))), Code::PermissionDenied),
+        (say(up::Body::Hello(evaluator)), Code::PermissionDenied),
+        (say(up::Body::Answer(Answer::default())), Code::InvalidArgument),
+        (Up { body: None }, Code::InvalidArgument),
+    ] {
+        let refused = station.attach(first).await.err().expect("it is refused");
+        assert_eq!(refused.code(), code, "{refused}");
+    }
+    station.serves().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frame_or_an_announcement_that_is_too_large_ends_the_stream() {
+    let station = Station::start().await;
+    let huge = Answer { n_bytes: u64::MAX, payload: vec![0; PART_BYTES], ..Answer::default() };
+    let long = Part { payload: vec![0; 4 * PART_BYTES] };
+    let orphan = Part { payload: vec![0; 10] };
+    let short = Answer { n_bytes: 100, payload: vec![0; 99], ..Answer::default() };
+    for bad in [
+        up::Body::Answer(huge),
+        up::Body::Part(long),
+        up::Body::Part(orphan),
+        up::Body::Answer(short),
+        up::Body::Hello(hello(7)),
+    ] {
+        let (to, frames) = station.attach(say(up::Body::Hello(hello(7)))).await.unwrap();
+        to.send(say(bad)).await.unwrap();
+        ends(frames).await;
+    }
+    assert!(station.hub.status().violations >= 4, "{:?}", station.hub.status());
+    station.serves().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_to_another_question_is_ignored() {
+    let station = Station::start().await;
+    let (to, mut frames) = station.attach(say(up::Body::Hello(hello(7)))).await.unwrap();
+    let hub = station.hub.clone();
+    let asked =
+        tokio::task::spawn_blocking(move || hub.call(Party::Terminal(7), b"question", None, None));
+    let request = loop {
+        let frame = frames.next().await.unwrap().unwrap();
+        if let Some(down::Body::Request(request)) = frame.body {
+            break request;
+        }
+    };
+    let key = request.key.unwrap();
+    let answer = |key, text: &[u8]| {
+        let n_bytes = text.len() as u64;
+        let answer =
+            Answer { key: Some(key), n_bytes, payload: text.to_vec(), ..Answer::default() };
+        say(up::Body::Answer(answer))
+    };
+    let mut other = key;
+    other.step += 1;
+    to.send(answer(other, b"of tomorrow")).await.unwrap();
+    other.step = key.step - 1;
+    to.send(answer(other, b"of yesterday")).await.unwrap();
+    to.send(answer(key, b"right")).await.unwrap();
+    to.send(answer(key, b"again")).await.unwrap();
+    assert_eq!(asked.await.unwrap().unwrap().payload, b"right");
+    drop((to, frames));
+    assert_eq!(station.hub.status().answered, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_is_cut_off() {
+    let station = Station::start().await;
+    for garbage in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nxx"]
+    {
+        let mut stream = TcpStream::connect(station.address()).await.unwrap();
+        let _ = stream.write_all(garbage).await;
+        let mut rest = Vec::new();
+        let closed = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest));
+        let _ = closed.await.expect("the connection is closed");
+        assert!(rest.len() < 4096);
+    }
+    station.serves().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_silent_connections_are_closed_and_block_nobody() {
+    let station = Station::start().await;
+    let mut silent = Vec::new();
+    for _ in 0..500 {
+        silent.push(TcpStream::connect(station.address()).await.unwrap());
+    }
+    station.serves().await;
+    for mut stream in silent {
+        let mut rest = Vec::new();
+        let closed = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut rest));
+        let _ = closed.await.expect("the connection is closed");
+    }
+    station.serves().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_stream_takes_the_place_of_an_older_one() {
+    let station = Station::start().await;
+    let (_to, frames) = station.attach(say(up::Body::Hello(hello(7)))).await.unwrap();
+    station.serves().await;
+    ends(frames).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_that_falls_silent_is_given_up() {
+    let station = Station::start().await;
+    let (_to, frames) = station.attach(say(up::Body::Hello(hello(7)))).await.unwrap();
+    assert!(station.hub.is_attached(Party::Terminal(7)));
+    ends(frames).await;
+    assert!(!station.hub.is_attached(Party::Terminal(7)));
+    station.serves().await;
+}
+
+#[tokio::test]
+async fn without_certificates_only_the_loopback_interface_is_served() {
+    let station = Station::start().await;
+    let address: SocketAddr = "0.0.0.0:0".parse().unwrap();
+    let opened = listen(station.hub.clone(), address, Security::Loopback, Doors::default()).await;
+    let error = opened.err().expect("it is refused");
+    assert!(error.to_string().contains("expected a loopback address"), "{error}");
+}
+
+/// The trait is what streams are answered by; a mirror has nothing to save.
+#[test]
+fn a_request_without_a_key_is_refused() {
+    let mut agent = Agent::new(Mirror, MemoryStore::default());
+    let (answer, _) = agent.respond(&tilp_testbed::contract::v1::Request::default(), b"").unwrap();
+    assert!(answer.refused);
+}
