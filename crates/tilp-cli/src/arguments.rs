@@ -4,6 +4,21 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+// The path is written out because a test includes this file from another folder.
+#[path = "arguments/adapter.rs"]
+mod adapter;
+#[path = "arguments/enrol.rs"]
+mod enrol;
+#[path = "arguments/profile.rs"]
+mod profile;
+#[path = "arguments/proxy.rs"]
+mod proxy;
+
+pub use adapter::{ActuatorTarget, Adapter, AdapterKind, AdapterVerb, MeterSource, ProbeSource};
+pub use enrol::{Enrol, EnrolVerb};
+pub use profile::{Profile, ProfileVerb};
+pub use proxy::{Advance, Proxy};
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -74,6 +89,14 @@ pub enum Verb {
     Testbed(Testbed),
     /// Make policies
     Policy(Policy),
+    /// Enrol terminals and the evaluator of a testbed: keys, certificates, deny list
+    Enrol(Enrol),
+    /// Stand between terminals and server as a radio channel would
+    Proxy(Proxy),
+    /// Be an adapter to equipment, or try one
+    Adapter(Adapter),
+    /// Measure what a scenario needs to know of a machine
+    Profile(Profile),
 }
 
 /// `tilp run`.

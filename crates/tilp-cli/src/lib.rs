@@ -49,6 +49,10 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Evaluator(evaluator) => commands::testbed::evaluator(&evaluator),
         Verb::Testbed(testbed) => commands::testbed::testbed(testbed),
         Verb::Policy(policy) => commands::policy::policy(policy),
+        Verb::Enrol(enrol) => commands::enrol::enrol(enrol),
+        Verb::Proxy(proxy) => commands::proxy::proxy(proxy),
+        Verb::Adapter(adapter) => commands::adapter::adapter(adapter),
+        Verb::Profile(profile) => commands::profile::profile(profile),
     }
 }
 

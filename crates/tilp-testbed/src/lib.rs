@@ -10,10 +10,16 @@
 //! 2. [`session`]: both ends of a stream, without sockets and clocks.
 //! 3. [`terminal`]: a terminal that answers every request once, whatever happens to it.
 //! 4. [`station`]: where training waits for answers, and the log that survives the station.
-//! 5. [`transport`]: gRPC with mutual TLS.
-//! 6. `server`, with the feature of that name: a run whose terminals are processes.
+//! 5. [`enrol`]: who may take part: keys, certificates, the deny list, settings of mutual TLS.
+//! 6. [`transport`]: gRPC with mutual TLS.
+//! 7. [`proxy`]: a link between terminal and server that follows a channel.
+//! 8. [`adapters`]: child programs between a terminal and its equipment.
+//! 9. `server`, with the feature of that name: a run whose terminals are processes.
 
+pub mod adapters;
 pub mod contract;
+pub mod enrol;
+pub mod proxy;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod session;

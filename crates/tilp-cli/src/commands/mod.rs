@@ -1,10 +1,15 @@
 //! One file per verb.
 
+pub mod adapter;
+mod certificates;
 pub mod channel;
 mod engines;
+pub mod enrol;
 mod health;
 pub mod plan;
 pub mod policy;
+pub mod profile;
+pub mod proxy;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,14 +12,17 @@ use tilp::record::Summary;
 use tilp::round::TerminalId;
 use tilp_testbed::contract::VERSION;
 use tilp_testbed::contract::v1::{Hello, Role};
+use tilp_testbed::enrol::Subject;
 use tilp_testbed::server::{
-    EvaluatorWork, Running, ServeError, Surroundings, Testbed as Described, serve, write_data,
+    EvaluatorWork, Running, ServeError, Surroundings, Testbed as Described, TlsFiles, serve,
+    write_data,
 };
 use tilp_testbed::terminal::{Agent, FileStore, FrontHalf, Meter, Responder, TerminalData};
 use tilp_testbed::transport::{Client, End, MonotonicClock, Secure, Security};
 use tokio::sync::watch;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::certificates;
 use super::run::{about, result};
 use crate::arguments::{
     Evaluator, Format, LogFormat, Reach, Server, Terminal, Testbed, TestbedVerb,
@@ -101,7 +104,7 @@ fn report(testbed: &Described, summary: &Summary) -> String {
 fn security(testbed: &Described) -> Result<Security, Failure> {
     match &testbed.tls {
         None => Ok(Security::Loopback),
-        Some(_) => Err(Failure::input("testbed.tls: not built in")),
+        Some(tls) => certificates::security(tls),
     }
 }
 
@@ -148,7 +151,7 @@ impl Meter for ClockMeter {
 fn dial<R: Responder + 'static>(reach: &Reach, hello: Hello, responder: R) -> Result<(), Failure> {
     let secure = match &reach.tls {
         None => Secure::Loopback,
-        Some(_) => return Err(Failure::input("--tls: not built in")),
+        Some(folder) => certificates::secure(folder)?,
     };
     let clock = Arc::new(MonotonicClock::start());
     let client = Client { server: reach.server.clone(), secure, hello, clock };
@@ -230,7 +233,7 @@ impl Drop for Children {
 }
 
 fn up(file: &Path, quiet: bool) -> Result<(), Failure> {
-    let testbed = Described::read(file).map_err(Failure::input)?;
+    let mut testbed = Described::read(file).map_err(Failure::input)?;
     let missing = testbed.terminals.iter().any(|id| !testbed.data_file(*id).exists());
     let cache = super::cache();
     std::fs::create_dir_all(&testbed.folder).map_err(|error| {
@@ -239,6 +242,7 @@ fn up(file: &Path, quiet: bool) -> Result<(), Failure> {
     if missing {
         write_data(&testbed, cache.as_ref(), &|_, _| {}).map_err(Failure::failed)?;
     }
+    enrol_all(&mut testbed)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(quiet, Some(signals.clone()));
     let mut children = Children(Vec::new());
@@ -275,12 +279,44 @@ fn up(file: &Path, quiet: bool) -> Result<(), Failure> {
     }
 }
 
+/// Gives every process on this machine an identity, by the authority of the testbed or one of its
+/// own.
+fn enrol_all(testbed: &mut Described) -> Result<(), Failure> {
+    let own = testbed.folder.join("authority");
+    let named = testbed.tls.as_ref().and_then(|tls| tls.server.parent());
+    let authority = certificates::authority_here(named.unwrap_or(&own))?;
+    for &id in &testbed.terminals {
+        let folder = identity_folder(&testbed.terminal_folder(id));
+        certificates::enrol_here(&authority, Subject::Terminal(TerminalId(id)), &folder)?;
+    }
+    if testbed.evaluator {
+        let folder = identity_folder(&evaluator_folder(testbed));
+        certificates::enrol_here(&authority, Subject::Evaluator, &folder)?;
+    }
+    let server = authority.server();
+    testbed.tls.get_or_insert(TlsFiles { server, denied: None });
+    Ok(())
+}
+
+fn identity_folder(folder: &Path) -> PathBuf {
+    folder.join("identity")
+}
+
+fn evaluator_folder(testbed: &Described) -> PathBuf {
+    testbed.folder.join("evaluator")
+}
+
 fn start_all(
     testbed: &Described,
     server: SocketAddr,
     children: &mut Children,
 ) -> Result<(), Failure> {
     let text = |part: &Path| part.display().to_string();
+    // A station that listens everywhere is reached here.
+    let server = match server.ip().is_unspecified() {
+        true => SocketAddr::from(([127, 0, 0, 1], server.port())),
+        false => server,
+    };
     for &id in &testbed.terminals {
         let mut arguments = vec![
             "terminal".to_owned(),
@@ -288,12 +324,15 @@ fn start_all(
             format!("--server={server}"),
             format!("--data={}", text(&testbed.data_file(id))),
             format!("--state={}", text(&testbed.terminal_folder(id))),
+            format!("--tls={}", text(&identity_folder(&testbed.terminal_folder(id)))),
         ];
         arguments.extend(testbed.power_safe.then(|| "--power-safe".to_owned()));
         children.start(&format!("terminal-{id}"), &testbed.folder, &arguments)?;
     }
     if testbed.evaluator {
-        let arguments = ["evaluator".to_owned(), format!("--server={server}")];
+        let folder = text(&identity_folder(&evaluator_folder(testbed)));
+        let arguments =
+            ["evaluator".to_owned(), format!("--server={server}"), format!("--tls={folder}")];
         children.start("evaluator", &testbed.folder, &arguments)?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use markdown::{Piece, pieces};
 
 /// The definition that the program itself parses with.
 #[path = "../../src/arguments.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod arguments;
 
 /// Folders that hold no documents of the repository.

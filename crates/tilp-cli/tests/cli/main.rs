@@ -1,8 +1,10 @@
 //! The program as its users meet it: arguments in; text, exit code and files out.
 //!
+//! - `adapters`: adapters to equipment, the proxy, the profile of a device.
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
 //! - `documents`: what the documents name exists.
 //! - `engines`: robots in MuJoCo, and the program without it.
+//! - `enrol`: from an authority to a certificate, and what is refused.
 //! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
 //! - `old_runs`: folders of version 1 of the program.
 //! - `output`: formats, quiet, pipes, help.
@@ -19,9 +21,11 @@
 //! - `tune`: learning rates on kept runs.
 //! - `twin`: `tilp twin` and the folders it refuses.
 
+mod adapters;
 mod bad_input;
 mod documents;
 mod engines;
+mod enrol;
 mod libero;
 mod old_runs;
 mod output;

@@ -48,8 +48,10 @@ struct TerminalOutcomeMessage {
     id: Option<u32>,
     /// It was scheduled and finished in time.
     took_part: bool,
-    /// It was scheduled and did not make it.
+    /// It was scheduled, fits its memory, and did not finish before the round closed.
     late: bool,
+    /// It was scheduled with a cut that does not fit its memory.
+    unfit: bool,
     /// The round closed before it had finished.
     unfinished: bool,
     /// Measured delay; of an unfinished terminal the time at which the round closed.
@@ -79,6 +81,7 @@ pub fn outcome_message(
         id: Some(one.id.0),
         took_part: one.took_part,
         late: one.late,
+        unfit: one.unfit,
         unfinished: one.unfinished,
         delay_s: one.delay.0,
         computation_s: one.computation.0,
@@ -174,6 +177,9 @@ impl TerminalOutcomeMessage {
         if self.took_part && self.late {
             return CHECKER.fail(at("late"), true, "false, since it took part");
         }
+        if self.unfit && (self.took_part || self.late) {
+            return CHECKER.fail(at("unfit"), true, "false, since it took part or was late");
+        }
         // Logarithms are taken of what is not zero.
         let measured = |field: &str, value: f64| match value {
             0.0 => Ok(0.0),
@@ -185,6 +191,7 @@ impl TerminalOutcomeMessage {
             id: crate::round::TerminalId(id),
             took_part: self.took_part,
             late: self.late,
+            unfit: self.unfit,
             unfinished: self.unfinished,
             delay: seconds("delay_s", self.delay_s)?,
             computation: seconds("computation_s", self.computation_s)?,

@@ -259,7 +259,11 @@ pub(super) fn nominal(raw: &raw::Raw, n_terminals: usize, seed: Seed) -> Vec<Har
 }
 
 /// The true radio and hardware.
-fn radio(scenario: &Scenario, cost: &CostModel, seed: Seed) -> Result<Radio, ScenarioError> {
+pub(super) fn radio(
+    scenario: &Scenario,
+    cost: &CostModel,
+    seed: Seed,
+) -> Result<Radio, ScenarioError> {
     let raw = &scenario.raw;
     // A recorded channel has gains and no places.
     let places = raw.cell.trace.is_empty().then(|| places(raw, seed));

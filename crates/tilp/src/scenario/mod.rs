@@ -12,6 +12,7 @@ mod knobs;
 mod learning;
 mod libero;
 mod load;
+mod physical;
 mod planner;
 mod profile;
 mod program;
@@ -29,6 +30,7 @@ pub use assemble::{
 pub use cache::{Cache, CacheError};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
+pub use physical::{TrueChannel, TrueLink, cut_profiles, fleet, true_channel};
 pub use planner::{
     data_sheets, limits_of, n_layers, planner, rates_of, suite_of, tasks, tilp_options,
 };

@@ -1,0 +1,128 @@
+//! `tilp enrol`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Format;
+
+const REQUEST: &str = "\
+The private key is made in DIR and never leaves it. Bring DIR/request.json to the authority; bring
+ca.pem and cert.pem, which `tilp enrol approve` makes of it, back into DIR.
+
+Environment:
+  TILP_JOIN_TOKEN  the join token, if there is no --token-file
+
+Exit codes: 0 done, 1 a file cannot be read or written, 2 bad usage or bad input";
+
+/// `tilp enrol`.
+#[derive(Args)]
+pub struct Enrol {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: EnrolVerb,
+}
+
+/// Whose certificate.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub struct Whose {
+    /// The terminal with this id
+    #[arg(long, value_name = "ID")]
+    pub terminal: Option<u32>,
+    /// The evaluator
+    #[arg(long)]
+    pub evaluator: bool,
+}
+
+/// Which certificates.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub struct Which {
+    /// All of the terminal with this id
+    #[arg(long, value_name = "ID")]
+    pub terminal: Option<u32>,
+    /// All of the evaluator
+    #[arg(long)]
+    pub evaluator: bool,
+    /// The one with this serial number
+    #[arg(long, value_name = "SERIAL")]
+    pub serial: Option<String>,
+}
+
+/// Verbs of `tilp enrol`.
+#[derive(Subcommand)]
+pub enum EnrolVerb {
+    /// Make an authority and the identity of the server beside it
+    Init {
+        /// Folder of the authority
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Name or address at which terminals reach the server; may be repeated
+        #[arg(long = "host", value_name = "HOST", default_values_t = ["localhost".to_owned(), "127.0.0.1".to_owned()])]
+        hosts: Vec<String>,
+        /// Days that the server's certificate holds
+        #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=398))]
+        days: u64,
+        /// Give the server of an existing authority a new key and certificate, and nothing else
+        #[arg(long)]
+        renew_server: bool,
+    },
+    /// Print a one-time join token; whoever has it can join in that name
+    #[command(override_usage = "tilp enrol token [OPTIONS] <DIR>")]
+    Token {
+        /// Folder of the authority
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Who joins.
+        #[command(flatten)]
+        whose: Whose,
+        /// Hours until it is refused
+        #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..=720))]
+        hours: u64,
+    },
+    /// On a device: make a private key and a request for a certificate
+    #[command(after_help = REQUEST)]
+    Request {
+        /// Folder of the device
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// File with the join token; - for standard input
+        #[arg(long, value_name = "FILE")]
+        token_file: Option<PathBuf>,
+        /// Ask for a new certificate with the present one instead of a token
+        #[arg(long, conflicts_with = "token_file")]
+        renew: bool,
+    },
+    /// Check a request and sign a certificate for it
+    Approve {
+        /// Folder of the authority
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The request; - for standard input
+        #[arg(value_name = "REQUEST")]
+        request: PathBuf,
+        /// Days that the certificate holds
+        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=398))]
+        days: u64,
+    },
+    /// Put certificates on the deny list, which takes effect at once
+    #[command(override_usage = "tilp enrol revoke [OPTIONS] <DIR>")]
+    Revoke {
+        /// Folder of the authority
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Which certificates.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// List certificates with serial number, validity and state, and tokens that wait
+    List {
+        /// Folder of the authority
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// How to print the result
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+}

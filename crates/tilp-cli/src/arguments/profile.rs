@@ -1,0 +1,43 @@
+//! `tilp profile`.
+
+use clap::{Args, Subcommand};
+
+use super::Format;
+
+const DEVICE: &str = "\
+Runs forward and backward passes of the front layers, up to every cut of the scenario, on one batch of
+the scenario's size. Text is TOML for the scenario's [hardware]. Energy comes from the processor's
+counters (RAPL), less what the machine uses when it rests; without counters the scenario's own
+coefficient is printed and said to be modelled. RAYON_NUM_THREADS bounds the threads.";
+
+/// `tilp profile`.
+#[derive(Args)]
+pub struct Profile {
+    /// What to measure.
+    #[command(subcommand)]
+    pub verb: ProfileVerb,
+}
+
+/// Verbs of `tilp profile`.
+#[derive(Subcommand)]
+pub enum ProfileVerb {
+    /// Measure this machine's operations a second and joules an operation
+    #[command(after_help = DEVICE)]
+    Device {
+        /// The scenario whose policy is run
+        #[arg(default_value = "default")]
+        scenario: String,
+        /// Override a value, with a dotted key
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+        /// Seconds of measurement for each cut
+        #[arg(long, value_name = "S", default_value_t = 1.0)]
+        seconds: f64,
+        /// Processor frequency [default: what the system says]
+        #[arg(long, value_name = "HZ")]
+        clock_hz: Option<f64>,
+        /// How to print the result
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+}

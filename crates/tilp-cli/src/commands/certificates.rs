@@ -1,0 +1,107 @@
+//! Mutual TLS of a testbed's processes, from the folders of `tilp enrol`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tilp_testbed::enrol::{
+    Authority, CA_FILE, DenyList, Device, EnrolError, Identity, PeerIdentity, Subject,
+    client_config, date_text, server_config,
+};
+use tilp_testbed::server::TlsFiles;
+use tilp_testbed::station::Party;
+use tilp_testbed::transport::{Secure, Security};
+
+use crate::failure::Failure;
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// What the system refused may be granted another time; everything else is bad input.
+pub fn refused(error: EnrolError) -> Failure {
+    match &error {
+        EnrolError::File { error: cause, .. } if cause.kind() != std::io::ErrorKind::NotFound => {
+            Failure::failed(error)
+        }
+        EnrolError::Crypto { .. } => Failure::failed(error),
+        _ => Failure::input(error),
+    }
+}
+
+/// How the base station secures connections. The deny list is that of the authority around the
+/// server's folder, if the testbed names no other.
+pub fn security(tls: &TlsFiles) -> Result<Security, Failure> {
+    let identity = Device::at(&tls.server).identity().map_err(refused)?;
+    let beside = || tls.server.parent().unwrap_or(Path::new(".")).join("denied.txt");
+    let denied = Arc::new(DenyList::at(&tls.denied.clone().unwrap_or_else(beside)));
+    // A list that cannot be read would refuse everybody, one by one.
+    if denied.denies(&identity.peer.serial).map_err(refused)? {
+        return Err(Failure::input("the server's own certificate is revoked"));
+    }
+    let config = server_config(&identity, denied.clone(), None).map_err(refused)?;
+    let identify = move |certificate: &[u8]| still_holds(certificate, &denied);
+    Ok(Security::Tls(Arc::new(config), Arc::new(identify)))
+}
+
+/// Whose certificate it is, if it is neither expired nor revoked by now.
+fn still_holds(certificate: &[u8], denied: &DenyList) -> Result<Party, String> {
+    let peer = PeerIdentity::of(certificate).map_err(|error| error.to_string())?;
+    if denied.denies(&peer.serial).map_err(|error| error.to_string())? {
+        return Err(format!("the certificate of {} is revoked", peer.subject));
+    }
+    if peer.not_after < now() {
+        return Err(format!("the certificate of {} has expired", peer.subject));
+    }
+    match peer.subject {
+        Subject::Terminal(id) => Ok(Party::Terminal(id.0)),
+        Subject::Evaluator => Ok(Party::Evaluator),
+        Subject::Server => Err("a server is no client".into()),
+    }
+}
+
+/// How a terminal or the evaluator secures its connection.
+pub fn secure(folder: &Path) -> Result<Secure, Failure> {
+    let identity = Device::at(folder).identity().map_err(refused)?;
+    if identity.peer.not_after < now() {
+        let until = date_text(identity.peer.not_after);
+        let folder = folder.display();
+        return Err(Failure::input(format!("the certificate in {folder} ended on {until}")));
+    }
+    Ok(Secure::Tls(Arc::new(client_config(&identity, None).map_err(refused)?)))
+}
+
+/// Seconds that a certificate must still hold when a testbed on one machine starts.
+const SPARE_S: u64 = 86_400;
+
+/// The authority of a testbed on one machine, made or renewed if need be.
+pub fn authority_here(folder: &Path) -> Result<Authority, Failure> {
+    let hosts = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let authority = Authority::at(folder);
+    if !folder.join(CA_FILE).exists() {
+        return Authority::init(folder, &hosts, 90, now()).map_err(refused);
+    }
+    let server = Device::at(&authority.server()).identity().map_err(refused)?;
+    if server.peer.not_after < now() + SPARE_S {
+        authority.renew_server(&hosts, 90, now()).map_err(refused)?;
+    }
+    Ok(authority)
+}
+
+/// The identity of a process that a testbed on one machine starts, made if it is missing, revoked or
+/// about to end.
+pub fn enrol_here(authority: &Authority, subject: Subject, folder: &Path) -> Result<(), Failure> {
+    let denied = authority.deny_list();
+    let holds = |identity: &Identity| {
+        let is_denied = denied.denies(&identity.peer.serial).unwrap_or(true);
+        !is_denied && identity.peer.not_after > now() + SPARE_S
+    };
+    if Device::at(folder).identity().is_ok_and(|identity| holds(&identity)) {
+        return Ok(());
+    }
+    // A folder that is in use is joined anew from its beginning.
+    let _ = std::fs::remove_dir_all(folder);
+    authority.enrol_here(subject, folder, 7, now()).map_err(refused)?;
+    Ok(())
+}
