@@ -69,6 +69,12 @@ pub enum Verb {
     /// Show a finished run to the twin: predicted against realised, before and after calibration
     #[command(after_help = TWIN)]
     Twin(Twin),
+    /// Go on from a round of a run, with something changed
+    #[command(after_help = BRANCH)]
+    Branch(Branch),
+    /// Show runs and studies in a browser, live: learning, cell, rounds and reasons
+    #[command(after_help = DASH)]
+    Dash(Dash),
     /// Show a channel: gains, line of sight, how fast it changes, a map
     Channel(Channel),
     /// Plan one round for an observation on standard input, with reasons
@@ -409,6 +415,64 @@ pub struct Twin {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+}
+
+const BRANCH: &str = "\
+The rounds up to the branch are repeated, from the run's checkpoint if it is not later, else from the
+start: runs are deterministic. Then the changes apply. With nothing changed the branch has the same
+bytes as the run. The new folder is a run like any other; its manifest names the branch.
+
+Exit codes: 0 done, 1 failed on the way, 2 bad usage or bad input, 130, 143 and 138 stopped by
+Ctrl-C, SIGTERM and SIGUSR1; before the branch nothing is kept, after it a checkpoint is";
+
+/// `tilp branch`.
+#[derive(Args)]
+pub struct Branch {
+    /// Folder of the run
+    #[arg(value_name = "RUN")]
+    pub folder: PathBuf,
+    /// The last round that both have in common
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..))]
+    pub round: u64,
+    /// Change a value of the scenario from the next round on, with a dotted key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// Folder for the results [default: RUN-branch-T]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Rounds between checkpoints
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing but the result
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+const DASH: &str = "\
+Finds run folders and studies below every DIR, also those that are started later, and follows them as
+they grow. Read-only. On the loopback address everybody on the machine may look; on any other address
+only those with the token, which is part of the printed address.
+
+Environment:
+  TILP_TOKEN  the token (default: none on the loopback address, else a random one)
+
+Exit codes: 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTERM and SIGUSR1";
+
+/// `tilp dash`.
+#[derive(Args)]
+pub struct Dash {
+    /// Folders with runs or studies somewhere below them
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub folders: Vec<PathBuf>,
+    /// Address and port; port 0 for any that is free
+    #[arg(long, default_value = "127.0.0.1:8020")]
+    pub listen: std::net::SocketAddr,
+    /// Write the run DIR as one page that needs no server, and end
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
 }
 
 /// `tilp channel`.

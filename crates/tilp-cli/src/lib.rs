@@ -41,6 +41,8 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Tune(tune) => commands::tune::tune(&tune),
         Verb::Report(report) => commands::report::report(report),
         Verb::Twin(twin) => commands::twin::twin(twin),
+        Verb::Branch(branch) => commands::branch::branch(branch),
+        Verb::Dash(dash) => commands::dash::dash(dash),
         Verb::Channel(channel) => commands::channel::channel(channel),
         Verb::Plan(plan) => commands::plan::plan(plan),
         Verb::Scenario(scenario) => commands::scenario::scenario(scenario),

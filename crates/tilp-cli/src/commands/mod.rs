@@ -2,7 +2,9 @@
 
 pub mod adapter;
 mod certificates;
+pub mod branch;
 pub mod channel;
+pub mod dash;
 mod engines;
 pub mod enrol;
 mod health;

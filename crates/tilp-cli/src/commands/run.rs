@@ -30,12 +30,27 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
     progress.clear();
     // Where a manifest stands, the run had begun.
     let begun = path.join("manifest.json").exists();
-    match ended.map_err(|error| failure(error, begun))? {
-        Ended::Finished(summary) => {
-            output::print(&result(&summary, &spec, &path, arguments.format))
-        }
+    print_result(
+        ended.map_err(|error| failure(error, begun))?,
+        &spec,
+        &path,
+        arguments.format,
+        &signals,
+    )
+}
+
+/// Prints how a run ended.
+pub fn print_result(
+    ended: Ended,
+    spec: &RunSpec,
+    path: &Path,
+    format: Format,
+    signals: &Signals,
+) -> Result<(), Failure> {
+    match ended {
+        Ended::Finished(summary) => output::print(&result(&summary, spec, path, format)),
         Ended::Interrupted(round) => {
-            let path = quoted(&path);
+            let path = quoted(path);
             let of = match spec.scenario.budget().is_none() {
                 true => format!(" of {}", spec.scenario.rounds()),
                 false => String::new(),
@@ -55,7 +70,7 @@ fn quoted(path: &Path) -> String {
 }
 
 /// What cannot be written before the first round, or does not fit, is bad input.
-fn failure(error: RunError, begun: bool) -> Failure {
+pub fn failure(error: RunError, begun: bool) -> Failure {
     match &error {
         // What a program outside did wrong is no bad input; that there is none is.
         RunError::Scenario(ScenarioError::Program(one)) if !one.is_bad_command() => {

@@ -2,6 +2,8 @@
 //!
 //! - `adapters`: adapters to equipment, the proxy, the profile of a device.
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
+//! - `branch`: the same bytes with nothing changed, and a run of its own with something changed.
+//! - `dash`: the numbers of the files, live runs, restarts, and those who may not look.
 //! - `documents`: what the documents name exists.
 //! - `engines`: robots in MuJoCo, and the program without it.
 //! - `enrol`: from an authority to a certificate, and what is refused.
@@ -23,6 +25,8 @@
 
 mod adapters;
 mod bad_input;
+mod branch;
+mod dash;
 mod documents;
 mod engines;
 mod enrol;

@@ -1,5 +1,6 @@
 //! What is done with scenarios: runs, what is made of them, single plans, base policies, health checks.
 
+mod branch;
 pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
@@ -15,6 +16,7 @@ mod stability;
 pub mod study;
 pub mod tune;
 
+pub use branch::Branch;
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
 pub use open::read_run_identity;

@@ -1,0 +1,150 @@
+//! All runs and studies that are shown, and the thread that looks for changes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::discover::{Found, Place, discover};
+use crate::run::Run;
+
+/// How often the files of runs that somebody looks at are looked at.
+const TICK: Duration = Duration::from_millis(250);
+/// How often folders are looked for.
+const SCAN: Duration = Duration::from_secs(2);
+/// A scan takes at most this share of the time.
+const SCAN_SHARE: u32 = 20;
+
+/// What the server knows.
+#[derive(Debug)]
+pub struct Hub {
+    roots: Vec<PathBuf>,
+    known: Mutex<Known>,
+    changed: Condvar,
+    is_over: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    runs: BTreeMap<String, Arc<Run>>,
+    studies: BTreeMap<String, Place>,
+    list: Arc<str>,
+    /// Rises with every change of the list.
+    version: u64,
+    /// Rises with every change of a run that somebody looks at.
+    tick: u64,
+}
+
+impl Hub {
+    /// Looks for runs below these folders.
+    pub fn new(roots: Vec<PathBuf>) -> Self {
+        let hub = Self {
+            roots,
+            known: Mutex::default(),
+            changed: Condvar::new(),
+            is_over: AtomicBool::new(false),
+        };
+        hub.scan();
+        hub
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run of this id.
+    pub fn run(&self, id: &str) -> Option<Arc<Run>> {
+        self.known().runs.get(id).cloned()
+    }
+
+    /// All runs.
+    pub fn runs(&self) -> Vec<Arc<Run>> {
+        self.known().runs.values().cloned().collect()
+    }
+
+    /// The study of this id.
+    pub fn study(&self, id: &str) -> Option<Place> {
+        self.known().studies.get(id).cloned()
+    }
+
+    /// Version and text of the list of runs and studies.
+    pub fn list(&self) -> (u64, Arc<str>) {
+        let known = self.known();
+        (known.version, Arc::clone(&known.list))
+    }
+
+    /// Looks for runs and studies.
+    pub fn scan(&self) {
+        let Found { runs, studies, is_cut } = discover(&self.roots);
+        let mut kept = self.known().runs.clone();
+        let runs: BTreeMap<String, Arc<Run>> = runs
+            .into_iter()
+            .map(|place| {
+                let old = kept.remove(&place.id).filter(|run| run.place == place);
+                (place.id.clone(), old.unwrap_or_else(|| Arc::new(Run::new(place))))
+            })
+            .collect();
+        let entries: Vec<Value> = runs
+            .values()
+            .map(|run| run.about().entry(&run.place.id, run.place.study.as_deref()))
+            .collect();
+        let name =
+            |place: &Place| place.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let shown: Vec<Value> =
+            studies.iter().map(|one| json!({ "id": one.id, "name": name(one) })).collect();
+        let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
+        let list = json!({ "runs": entries, "studies": shown, "roots": roots, "is_cut": is_cut });
+        let list: Arc<str> = list.to_string().into();
+        let mut known = self.known();
+        known.runs = runs;
+        known.studies = studies.into_iter().map(|place| (place.id.clone(), place)).collect();
+        if known.list != list {
+            known.list = list;
+            known.version += 1;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Follows everything until the hub is closed.
+    pub fn follow(&self) {
+        let (mut next, mut pause) = (Instant::now() + SCAN, SCAN);
+        while !self.is_over() {
+            std::thread::sleep(TICK);
+            let watched: Vec<_> = self.runs().into_iter().filter(|run| run.is_watched()).collect();
+            if watched.iter().filter(|run| run.poll()).count() > 0 {
+                self.known().tick += 1;
+                self.changed.notify_all();
+            }
+            if Instant::now() >= next {
+                let start = Instant::now();
+                self.scan();
+                pause = SCAN.max(start.elapsed() * SCAN_SHARE);
+                next = Instant::now() + pause;
+            }
+        }
+        let _ = pause;
+    }
+
+    /// Waits for a change, at most so long.
+    pub fn wait(&self, most: Duration, seen: &mut (u64, u64)) {
+        let known = self.known();
+        let is_old = |known: &mut Known| (known.version, known.tick) == *seen && !self.is_over();
+        let waited = self.changed.wait_timeout_while(known, most, is_old);
+        let known = waited.unwrap_or_else(PoisonError::into_inner).0;
+        *seen = (known.version, known.tick);
+    }
+
+    /// Ends the thread that follows, and all streams.
+    pub fn close(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
+    /// Whether it was closed.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,35 @@
+//! The live view of runs and studies.
+//!
+//! A [`Hub`] finds run folders and follows them as they grow. A [`Server`] shows them: it answers
+//! GET requests and sends changes as server-sent events. It changes nothing, and the page that it
+//! serves loads nothing from elsewhere. `docs/howto/dash.md` shows how to use it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `discover` | folders that are shown |
+//! | `run` | one run folder: rows, events, histories of terminals |
+//! | `hub` | all runs, and the thread that looks for changes |
+//! | `compare`, `metrics`, `export` | several runs side by side; numbers for Prometheus; one run as one file |
+//! | `stream`, `api`, `assets` | what is sent: changes, answers, the page |
+//! | `http`, `access`, `server` | requests, who may ask, threads |
+
+mod access;
+mod api;
+mod assets;
+mod bounded;
+mod compare;
+mod discover;
+mod export;
+#[cfg(test)]
+mod fixture;
+mod http;
+mod hub;
+mod metrics;
+mod run;
+mod server;
+mod stream;
+
+pub use access::{Access, NoToken, is_plain};
+pub use export::export;
+pub use hub::Hub;
+pub use server::Server;

@@ -1,0 +1,35 @@
+// A browser, runs to look at, and a dashboard that can be killed.
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+export const TILP = process.env.TILP;
+
+export const launch = () => chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+export const scratch = () => mkdtempSync(join(tmpdir(), "tilp-dash-"));
+
+// Runs the program to its end.
+export function tilp(folder, ...words) {
+  const done = spawnSync(TILP, words, { cwd: folder, encoding: "utf8" });
+  if (done.status !== 0) throw new Error(`tilp ${words.join(" ")}: ${done.stderr}`);
+  return done.stdout;
+}
+
+export const start = (folder, ...words) => spawn(TILP, words, { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+
+// A dashboard at a port; 0 for any.
+export async function dash(folder, port = 0) {
+  const child = start(folder, "dash", ".", "--listen", `127.0.0.1:${port}`);
+  const [line] = await once(child.stdout.setEncoding("utf8"), "data");
+  const url = line.match(/http:\S+/)[0];
+  const stop = async () => { child.kill("SIGKILL"); await once(child, "exit"); };
+  return { url, port: Number(new URL(url).port), stop };
+}

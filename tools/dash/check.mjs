@@ -1,0 +1,181 @@
+// What must hold of the page. Run by ./check.
+
+import assert from "node:assert/strict";
+import { readFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { dash, launch, scratch, start, tilp } from "./browser.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const VIEWS = ["learning", "cell", "round", "why", "twin", "compare", "whatif"];
+const SHORT = ["--quiet", "--set", "tasks.episode_steps=15", "--set", "evaluation.final_episodes=1"];
+const began = Date.now();
+const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`);
+
+const folder = scratch();
+const finished = tilp(folder, "run", "tiny", "--out", "finished", "--quiet", "--format", "json");
+tilp(folder, "compare", "tiny", "--methods", "random,deficit", "--seeds", "0..2", "--rounds", "12", "--out", "study", ...SHORT);
+// Names with markup: they must stay text.
+const evil = `<img src=x onerror="window.pwned=1">`;
+mkdirSync(join(folder, evil.replaceAll("/", "")), { recursive: true });
+writeFileSync(join(folder, evil, "manifest.json"), JSON.stringify({ method: evil, scenario: evil, seed: evil }));
+writeFileSync(join(folder, evil, "events.jsonl"), `{"kind":"header","id":[0,0],"format":"tilp-events","version":1,"method":${JSON.stringify(evil)},"seed":1,"scenario_hash":"x","tasks":[${JSON.stringify(evil)}]}\n${evil}\n`);
+say("runs are there");
+
+let server = await dash(folder);
+const browser = await launch();
+const problems = [];
+
+async function open(width, scheme = "light") {
+  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme });
+  page.allowed = [];
+  page.on("console", (one) => { if (["error", "warning"].includes(one.type()) && !page.allowed.some((text) => one.text().includes(text))) problems.push(`console: ${one.text()}`); });
+  page.on("pageerror", (error) => problems.push(`page: ${error.message}`));
+  page.on("request", (request) => { if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) problems.push(`request to ${request.url()}`); });
+  return page;
+}
+
+const at = (run, view, more = "") => `${server.url}#run=${encodeURIComponent(run)}&view=${view}${more}`;
+const text = (page, selector) => page.locator(selector).first().innerText();
+
+async function shoot(page, name) {
+  if (!process.env.SHOTS) return;
+  mkdirSync(process.env.SHOTS, { recursive: true });
+  await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
+}
+
+// A finished run: the numbers of the files, in every view, at three widths.
+const summary = JSON.parse(finished);
+const csv = readFileSync(join(folder, "finished/rounds.csv"), "utf8").trim().split("\n").map((line) => line.split(","));
+const column = (name) => csv.slice(1).map((row) => Number(row[csv[0].indexOf(name)]));
+const events = readFileSync(join(folder, "finished/events.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+const page = await open(1300);
+await page.goto(at("0/finished", "learning"));
+await page.locator("[data-tile=success] dd").waitFor();
+await page.waitForFunction(() => document.querySelector("[data-tile=success] dd")?.textContent.includes("%"));
+const percent = (value) => `${(100 * value).toFixed(1)} %`;
+assert.ok((await text(page, "[data-tile=success] dd")).startsWith(percent(summary.success_final)));
+assert.ok((await text(page, "[data-tile=success] .note")).includes(percent(summary.success_final_interval[0])));
+assert.ok((await text(page, "[data-tile=far] dd")).startsWith(percent(summary.success_far)));
+assert.ok((await text(page, "[data-tile=worst] dd")).startsWith(percent(summary.success_worst_task)));
+assert.ok((await text(page, "[data-tile=rounds] dd")).startsWith(String(summary.rounds)));
+assert.ok((await text(page, "[data-tile=energy] dd")).startsWith(`${summary.energy_total_j.toFixed(2)} J`));
+assert.ok((await text(page, "[data-tile=late] dd")).startsWith(String(summary.late_total)));
+assert.ok((await text(page, "[data-tile=time] dd")).startsWith(summary.clock_total_s.toFixed(1)));
+await page.locator("section[aria-label=Latency] summary").click();
+assert.equal(await page.locator("section[aria-label=Latency] tbody tr").count(), summary.rounds);
+assert.equal(Number(await page.locator("section[aria-label=Latency] tbody tr:nth-child(3) td:nth-child(2)").innerText()).toPrecision(2), column("latency_s")[2].toPrecision(2));
+say("learning has the numbers of summary.json and rounds.csv");
+
+const decided = events.find((one) => one.kind === "decided" && one.id[0] === 7);
+await page.goto(at("0/finished", "cell", "&round=7&terminal=2"));
+await page.waitForFunction(() => document.querySelectorAll(".cell .node").length === 6 && document.querySelector("section[aria-label='Terminal 2'] svg path"));
+assert.equal(await page.locator(".cell .node.in").count(), decided.terminals.scheduled.filter(Boolean).length);
+assert.equal(await page.locator("section[aria-label=Terminals] tbody tr").count(), 6);
+await page.goto(at("0/finished", "round", "&round=7"));
+await page.waitForFunction(() => document.querySelectorAll(".gantt .predicted").length > 0);
+assert.equal(await page.locator(".gantt .predicted").count(), decided.terminals.scheduled.filter(Boolean).length);
+await page.goto(at("0/finished", "why", "&round=7"));
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Reasons] tbody tr").length === 6);
+await page.goto(at("0/finished", "twin"));
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Delay] .dots").length > 0);
+const turns = events.filter((one) => one.kind === "decided").flatMap((one) => one.terminals.scheduled).filter(Boolean).length;
+assert.ok((await page.locator(".tiles").innerText()).includes(`of ${turns} turns`));
+await page.goto(at("0/finished", "compare"));
+await page.locator("label:has-text('Compare') select").selectOption("study 0/study");
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 2);
+const table = readFileSync(join(folder, "study/table.csv"), "utf8");
+assert.ok(table.includes("random") && table.includes("deficit"));
+say("cell, round, why, twin and compare show what the events say");
+
+// What if: the command that the page shows makes a branch, which the page finds.
+await page.goto(at("0/finished", "whatif", "&round=7"));
+await page.locator("[id='whatif-limits.deadline_s']").fill("0.5");
+const shown = await text(page, "#whatif-command");
+assert.ok(shown.endsWith("--round 7 --set limits.deadline_s=0.5"), shown);
+tilp(folder, ...shown.split(" ").slice(1).map((word) => word.replace(/^.*finished$/, "finished")), "--quiet");
+await page.waitForFunction(() => document.querySelector("section[aria-label='Branches of this run']").textContent.includes("finished-branch-7"), null, { timeout: 10000 });
+say("a branch is found");
+
+// One run as one file, without a server.
+tilp(folder, "dash", "finished", "--export", "page.html");
+const file = await browser.newPage({ viewport: { width: 1300, height: 900 } });
+file.on("console", (one) => { if (["error", "warning"].includes(one.type())) problems.push(`file: ${one.text()}`); });
+file.on("pageerror", (error) => problems.push(`file: ${error.message}`));
+file.on("request", (request) => { if (!request.url().startsWith("file:") && !request.url().startsWith("data:")) problems.push(`the file asks for ${request.url()}`); });
+for (const view of ["learning", "cell", "round", "why", "twin"]) {
+  await file.goto(`file://${join(folder, "page.html")}#view=${view}&round=7&terminal=1`);
+  await file.reload();
+  await file.waitForFunction(() => document.querySelectorAll(".tiles .tile").length > 2);
+  if (view === "learning") assert.ok((await text(file, "[data-tile=success] dd")).startsWith(percent(summary.success_final)));
+}
+await file.close();
+say("the exported file shows the same");
+
+// Markup in names is text; a damaged file is an error in its place.
+await page.goto(at(`0/${evil}`, "learning"));
+await page.waitForFunction(() => document.getElementById("notice").textContent.includes("line 2"));
+await page.locator("#pick").click();
+await page.locator("dialog a.run").first().waitFor();
+assert.equal(await page.evaluate(() => window.pwned), undefined);
+assert.equal(await page.locator("dialog img, main img").count(), 0);
+await page.keyboard.press("Escape");
+say("names with markup are text");
+
+// By keyboard: rounds, a terminal, the list of runs.
+await page.goto(at("0/finished", "cell", "&round=5"));
+await page.waitForFunction(() => document.querySelector(".timeline output").textContent.includes("Round 5"));
+await page.locator("body").press("ArrowRight");
+await page.waitForFunction(() => location.hash.includes("round=6"));
+await page.locator(".cell .node").first().focus();
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => location.hash.includes("terminal="));
+await page.locator("#main").press("/");
+await page.locator("dialog[open] input").fill("deficit");
+await page.waitForFunction(() => [...document.querySelectorAll("dialog a.run")].every((one) => one.textContent.includes("deficit")));
+await page.locator("dialog[open] button:has-text('Close')").press("Enter");
+say("keyboard works");
+
+// A live run, with the server killed and restarted under the page.
+const rounds = 160;
+const live = start(folder, "run", "tiny", "--method", "random", "--rounds", String(rounds), "--out", "live", ...SHORT);
+const ended = once(live, "exit");
+await page.goto(at("0/live", "learning"));
+await page.waitForFunction(() => Number(document.querySelector("[data-tile=rounds] dd")?.textContent.match(/\d+/)?.[0]) > 3, null, { timeout: 30000 });
+page.allowed.push("net::ERR_");
+await server.stop();
+await page.waitForFunction(() => document.getElementById("live").dataset.state === "lost");
+server = await dash(folder, server.port);
+await ended;
+await page.waitForFunction((n) => document.querySelector("[data-tile=rounds] dd")?.textContent.startsWith(String(n)) && document.getElementById("live").dataset.state === "finished", rounds, { timeout: 60000 });
+await page.locator("section[aria-label=Participation] summary").click();
+const spent = readFileSync(join(folder, "live/rounds.csv"), "utf8").trim().split("\n").slice(1).length;
+assert.equal(spent, rounds);
+const energy = JSON.parse(readFileSync(join(folder, "live/summary.json"), "utf8")).energy_total_j;
+assert.ok((await text(page, "[data-tile=energy] dd")).startsWith(energy >= 10 ? energy.toFixed(1) : energy.toFixed(2)), "no round is lost, none counted twice");
+page.allowed = [];
+say("a live run is followed over a restart of the server");
+
+// Accessibility, both themes; and pictures.
+for (const [width, scheme] of [[390, "light"], [1300, "dark"], [1600, "light"]]) {
+  const one = await open(width, scheme);
+  for (const view of VIEWS) {
+    await one.goto(at("0/finished", view, "&round=9&terminal=1"));
+    await one.waitForTimeout(400);
+    await shoot(one, `${view}-${width}-${scheme}`);
+    const wide = await one.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${view} at ${width} px is ${wide} px too wide`);
+    await one.evaluate(AXE);
+    const found = await one.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+    for (const { id, impact, nodes } of found.violations) if (["serious", "critical"].includes(impact)) problems.push(`axe, ${view} ${scheme}: ${id}: ${nodes[0].html}`);
+  }
+  await one.close();
+}
+say("no serious problem of accessibility");
+
+await browser.close();
+await server.stop();
+assert.deepEqual(problems, []);
+say("no errors in the console, no request elsewhere");
+process.exit(0);

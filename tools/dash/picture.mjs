@@ -1,0 +1,22 @@
+// The picture of the README: the cell of a run, half way. Run by ./picture.
+
+import { statSync } from "node:fs";
+import { dash, launch } from "./browser.mjs";
+
+const [, , run, out] = process.argv;
+const server = await dash(run);
+const browser = await launch();
+const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
+await page.goto(`${server.url}#run=0&view=cell`);
+await page.waitForFunction(() => document.querySelectorAll(".cell .node").length > 0);
+const last = await page.evaluate(() => Number(document.querySelector(".timeline input").max));
+// A round in which terminals train and none uploads for an aggregation: the plainest picture.
+await page.goto(`${server.url}#run=0&view=cell&round=${Math.max(1, Math.floor(last * 0.8) - 3)}`);
+await page.waitForTimeout(1500);
+await page.screenshot({ path: out });
+await browser.close();
+await server.stop();
+const size = statSync(out).size;
+console.log(`${out}: ${Math.round(size / 1024)} KB`);
+if (size > 300 * 1024) throw new Error("the picture has more than 300 KB");
+process.exit(0);
