@@ -6,7 +6,7 @@ import { dash, launch } from "./browser.mjs";
 const [, , run, out] = process.argv;
 const server = await dash(run);
 const browser = await launch();
-const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
+const page = await browser.newPage({ viewport: { width: 1440, height: 940 }, colorScheme: "light" });
 await page.goto(`${server.url}#run=0&view=cell`);
 await page.waitForFunction(() => document.querySelectorAll(".cell .node").length > 0);
 const last = await page.evaluate(() => Number(document.querySelector(".timeline input").max));

@@ -50,7 +50,7 @@ pub struct Arguments {
 #[derive(Subcommand)]
 pub enum Verb {
     /// Train the robots' policy with one method on one scenario
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = run_help())]
     Run(Run),
     /// Run methods beside each other, on several seeds: the paper's main table
     #[command(after_help = STUDY)]
@@ -64,8 +64,12 @@ pub enum Verb {
     /// Find the learning rates of a method: one grid, one budget, tuning seeds
     #[command(after_help = TUNE)]
     Tune(Tune),
-    /// Make tables, figures and one page of studies; shards are put together
+    /// Make tables, figures and one page of studies, or a page of one run; shards are put together
     Report(Report),
+    /// Check a finished run: its metrics against its rows, and with --rerun its bytes against a
+    /// repetition
+    #[command(after_help = VERIFY)]
+    Verify(Verify),
     /// Show a finished run to the twin: predicted against realised, before and after calibration
     #[command(after_help = TWIN)]
     Twin(Twin),
@@ -103,6 +107,39 @@ pub enum Verb {
     Adapter(Adapter),
     /// Measure what a scenario needs to know of a machine
     Profile(Profile),
+    /// Print a script that completes commands and flags in a shell
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+const COMPLETIONS: &str = "\
+For bash: tilp completions bash > ~/.local/share/bash-completion/completions/tilp
+For zsh:  tilp completions zsh > ~/.zfunc/_tilp, with ~/.zfunc in fpath
+For fish: tilp completions fish > ~/.config/fish/completions/tilp.fish";
+
+/// Shells that can complete commands.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// GNU bash.
+    Bash,
+    /// Z shell.
+    Zsh,
+    /// fish.
+    Fish,
+}
+
+/// What `tilp run --help` says after its arguments: every method, and the exit codes.
+fn run_help() -> String {
+    let methods = tilp::scenario::methods();
+    let line = |one: &tilp::scenario::Method| format!("  {:12} {}\n", one.name(), one.about());
+    let lines: String = methods.iter().map(line).collect();
+    format!(
+        "Methods:\n{lines}  Published methods also as NAME+guard (terminals predicted late are left out),\n  \
+         NAME+q0.9 (fixed compression) and NAME+guard+q0.9.\n\n{EXIT_CODES}"
+    )
 }
 
 /// `tilp run`.
@@ -110,7 +147,8 @@ pub enum Verb {
 pub struct Run {
     /// A built-in scenario or a TOML file [default: default]
     pub scenario: Option<String>,
-    /// The method that decides; `exec:PROGRAM` is a program of your own [default: tilp]
+    /// The method that decides: one of those below, or `exec:PROGRAM`, a program of your own
+    /// [default: tilp]
     #[arg(long)]
     pub method: Option<String>,
     /// Seed of the cell, the robots, the data and the training [default: 0]
@@ -242,8 +280,9 @@ pub enum TestbedVerb {
 }
 
 const STUDY: &str = "\
-A study is a fixed list of runs (point x method x seed x replicate). Started again it goes on: finished runs are
-kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Shard
+A study is a list of runs (point x method x seed x replicate). Started again it goes on: finished runs are
+kept, interrupted ones resumed, failed ones tried again; a failed run does not stop the others. Started with
+more methods, seeds, values or replicates it grows by what is missing. Shard
 i of N does every N-th run from the i-th on, into the same folder or one of its own (`tilp report`
 puts folders together). The folder holds study.json, scenario.toml, runs/POINT/METHOD-SEED[-rK], runs.jsonl
 (what is kept of each finished run), the tables runs.csv, table.csv, table.md and table.tex, aims.md,
@@ -268,7 +307,8 @@ pub struct Study {
     /// Override a value of the scenario, with a dotted key
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// A first look: 100 rounds and seed 0, unless said otherwise, in a folder of its own
+    /// A first look: 100 rounds, measured every 10, and seed 0, unless said otherwise, in a folder of
+    /// its own. Rankings after 100 rounds are not those after 1000
     #[arg(long)]
     pub quick: bool,
     /// Runs at a time [default: one for each core]
@@ -383,20 +423,47 @@ pub struct Tune {
 /// `tilp report`.
 #[derive(Args)]
 pub struct Report {
-    /// Folders of studies or of shards of them
+    /// Folders of studies or of shards of them, or the folder of one run
     #[arg(value_name = "DIR", required = true)]
     pub folders: Vec<PathBuf>,
-    /// Folder for what is made [default: the first DIR, of a single study]
+    /// Folder for what is made [default: the first DIR, of a single study; DIR/report of a run]
     #[arg(long)]
     pub out: Option<PathBuf>,
+    /// Also make every panel of every figure for a paper, of this width, as in `3.5in` or `89mm`: SVG,
+    /// PNG, PDF and CSV in the folder `paper`, without titles, readable in grey
+    #[arg(long, value_name = "WIDTH")]
+    pub width: Option<String>,
+}
+
+const VERIFY: &str = "\
+Without --rerun: every row must be the one that events.jsonl gives, and every metric of summary.json the one
+that the rows give. With --rerun the run is repeated into a temporary folder, which is removed, and every file
+that does not depend on the machine must be the same, byte for byte. That holds on one type of processor, and
+for the program that made the run.
+
+Exit codes: 0 the same, 1 something differs (the first difference is named) or the repetition failed,
+2 bad usage or bad input";
+
+/// `tilp verify`.
+#[derive(Args)]
+pub struct Verify {
+    /// Folder of a finished run
+    #[arg(value_name = "RUN")]
+    pub folder: PathBuf,
+    /// Repeat the run too
+    #[arg(long)]
+    pub rerun: bool,
+    /// Print nothing but the result
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 const TWIN: &str = "\
 Two twins go through the rounds of a run whose terminals train side by side: one calibrates after
 every round (but for the loops that [methods.tilp] of the run's scenario freezes), one never does.
 Both forecast each round before they see it. A second table has each forecast against the naive rules:
-no change, as last measured, as in the mean so far. Figures: delay.svg, energy.svg, loss.svg,
-decrease.svg, decrease-tasks.svg, success.svg, tasks.svg.
+no change, as last measured, as in the mean so far. Figures, each as SVG, PNG, PDF and CSV: delay,
+energy, loss, decrease, decrease-tasks, success, tasks.
 
 Exit codes: 0 done, 1 failed on the way, 2 bad usage or bad input";
 
@@ -479,12 +546,17 @@ pub struct Dash {
 #[derive(Args)]
 pub struct Channel {
     /// Folder of a run or of DeepMIMO, a file of tools/sionna (.npz) or of gains (CSV), or a scenario
-    /// with a recorded channel
-    #[arg(value_name = "DIR|FILE")]
+    #[arg(value_name = "DIR|FILE|SCENARIO")]
     pub channel: String,
-    /// Folder for the figures, SVG and PNG
+    /// Seed of the channel of a scenario that draws it
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Folder for the figures: SVG, PNG, PDF, and their data as CSV
     #[arg(long, default_value = "channel")]
     pub out: PathBuf,
+    /// Write over figures that are there
+    #[arg(long)]
+    pub replace: bool,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -644,10 +716,19 @@ pub enum ScenarioVerb {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
     },
-    /// Check a scenario file and say what is wrong with it
+    /// Check a scenario and say what is wrong with it: every value, and every file that it names.
+    ///
+    /// Prints the terminals of each task and the radio regime, and warns where a table of shares was
+    /// merged with that of the scenario it extends.
     Check {
         /// A TOML file or a built-in scenario
         file: String,
+        /// Override a value, with a dotted key
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+        /// Seed of the cell that is described
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
     },
     /// Print the JSON schema of a scenario
     Schema,

@@ -40,6 +40,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Sweep(sweep) => commands::study::sweep(sweep),
         Verb::Tune(tune) => commands::tune::tune(&tune),
         Verb::Report(report) => commands::report::report(report),
+        Verb::Verify(verify) => commands::verify::verify(verify),
         Verb::Twin(twin) => commands::twin::twin(twin),
         Verb::Branch(branch) => commands::branch::branch(branch),
         Verb::Dash(dash) => commands::dash::dash(dash),
@@ -55,6 +56,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Proxy(proxy) => commands::proxy::proxy(proxy),
         Verb::Adapter(adapter) => commands::adapter::adapter(adapter),
         Verb::Profile(profile) => commands::profile::profile(profile),
+        Verb::Completions { shell } => commands::completions::completions(shell),
     }
 }
 
@@ -72,7 +74,10 @@ fn explain(error: &Error) -> Result<(), Failure> {
             let words: Vec<&str> = first.split_whitespace().collect();
             let what = words.join(" ");
             let what = what.strip_prefix("error: ").unwrap_or(&what);
-            Err(Failure::input(format!("{what} (see --help)")))
+            // A later paragraph may say what was probably meant.
+            let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+            let tip = tip.map_or(String::new(), |tip| format!("; {tip}"));
+            Err(Failure::input(format!("{what}{tip} (see --help)")))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Writing to the two streams of the program without ever failing loudly.
 
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use crate::failure::Failure;
 
@@ -21,4 +21,24 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints a line for the person at the terminal. If nobody can read it, the work goes on.
 pub fn tell(line: &str) {
     let _ = writeln!(stderr(), "{line}");
+}
+
+/// Text in lines of at most so many letters, broken at spaces.
+pub fn wrapped(text: &str, most: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// Whether the result is read by a person at a terminal.
+pub fn is_terminal() -> bool {
+    stdout().is_terminal()
 }

@@ -30,6 +30,13 @@ pub struct Place {
     pub study: Option<String>,
 }
 
+impl Place {
+    /// The name of its folder; of a root without one, its id.
+    pub fn name(&self) -> String {
+        self.path.file_name().map_or(self.id.clone(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
 /// Looks for runs and studies. Links are not followed: nothing outside the roots is shown.
 pub fn discover(roots: &[PathBuf]) -> Found {
     let mut found = Found::default();

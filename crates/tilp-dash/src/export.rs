@@ -23,10 +23,8 @@ const MODULES: [&str; 16] = [
 pub fn export(folder: &Path) -> String {
     let name = folder.file_name().map_or("run".into(), |name| name.to_string_lossy());
     let id = format!("0/{name}");
-    let run = Run::new(Place { id: id.clone(), path: folder.to_owned(), study: None });
-    let about = run.about();
-    let list =
-        json!({ "runs": [about.entry(&id, None)], "studies": [], "roots": [], "is_cut": false });
+    let run = Run::new(Place { id, path: folder.to_owned(), study: None });
+    let list = json!({ "runs": [run.about().entry(&run.place)], "studies": [], "roots": [], "is_cut": false });
     let state = run.message(None).map_or("null".into(), |(_, text)| text);
     let state: Value = serde_json::from_str(&state).unwrap_or_default();
     let answers = answers(&run, &state);

@@ -87,14 +87,9 @@ impl Hub {
                 (place.id.clone(), old.unwrap_or_else(|| Arc::new(Run::new(place))))
             })
             .collect();
-        let entries: Vec<Value> = runs
-            .values()
-            .map(|run| run.about().entry(&run.place.id, run.place.study.as_deref()))
-            .collect();
-        let name =
-            |place: &Place| place.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let entries: Vec<Value> = runs.values().map(|run| run.about().entry(&run.place)).collect();
         let shown: Vec<Value> =
-            studies.iter().map(|one| json!({ "id": one.id, "name": name(one) })).collect();
+            studies.iter().map(|one| json!({ "id": one.id, "name": one.name() })).collect();
         let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
         let list = json!({ "runs": entries, "studies": shown, "roots": roots, "is_cut": is_cut });
         let list: Arc<str> = list.to_string().into();
@@ -110,7 +105,7 @@ impl Hub {
 
     /// Follows everything until the hub is closed.
     pub fn follow(&self) {
-        let (mut next, mut pause) = (Instant::now() + SCAN, SCAN);
+        let mut next = Instant::now() + SCAN;
         while !self.is_over() {
             std::thread::sleep(TICK);
             let watched: Vec<_> = self.runs().into_iter().filter(|run| run.is_watched()).collect();
@@ -121,11 +116,9 @@ impl Hub {
             if Instant::now() >= next {
                 let start = Instant::now();
                 self.scan();
-                pause = SCAN.max(start.elapsed() * SCAN_SHARE);
-                next = Instant::now() + pause;
+                next = Instant::now() + SCAN.max(start.elapsed() * SCAN_SHARE);
             }
         }
-        let _ = pause;
     }
 
     /// Waits for a change, at most so long.

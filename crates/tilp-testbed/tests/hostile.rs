@@ -146,7 +146,7 @@ async fn a_hello_that_is_not_acceptable_has_its_status() {
         (say(up::Body::Answer(Answer::default())), Code::InvalidArgument),
         (Up { body: None }, Code::InvalidArgument),
     ] {
-        let refused = station.attach(first).await.err().expect("it is refused");
+        let refused = station.attach(first).await.expect_err("it is refused");
         assert_eq!(refused.code(), code, "{refused}");
     }
     station.serves().await;

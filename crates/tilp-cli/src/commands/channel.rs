@@ -9,15 +9,17 @@ use crate::output;
 
 /// Shows a channel: numbers, gains over time, a map.
 pub fn channel(arguments: Channel) -> Result<(), Failure> {
-    let channel = read(&arguments.channel).map_err(Failure::input)?;
+    let channel = read(&arguments.channel, arguments.seed).map_err(Failure::input)?;
     let report = survey(&channel);
     let drawn = figures(&channel);
-    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for (name, figure) in drawn {
-        files.push((format!("{name}.svg"), figure.to_svg().into_bytes()));
-        files.push((format!("{name}.png"), figure.to_png()));
+    let files: Vec<(String, Vec<u8>)> =
+        drawn.into_iter().flat_map(|(name, figure)| figure.files(&name, None)).collect();
+    let there = files.iter().map(|(name, _)| arguments.out.join(name)).find(|path| path.exists());
+    if let (Some(path), false) = (there, arguments.replace) {
+        let line = "exists, expected another --out, or --replace to write over it";
+        return Err(Failure::input(format!("{}: {line}", path.display())));
     }
-    write_beside(&arguments.out, &files).map_err(Failure::input)?;
+    write_beside(&arguments.out, &files).map_err(Failure::writing)?;
     output::print(&match arguments.format {
         Format::Json => serde_json::to_string_pretty(&report).expect("a report is plain data"),
         Format::Text => format!("{}figures in {}", as_text(&report), arguments.out.display()),

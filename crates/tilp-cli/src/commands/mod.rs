@@ -1,9 +1,10 @@
 //! One file per verb.
 
 pub mod adapter;
-mod certificates;
 pub mod branch;
+mod certificates;
 pub mod channel;
+pub mod completions;
 pub mod dash;
 mod engines;
 pub mod enrol;
@@ -19,6 +20,7 @@ pub mod study;
 pub mod testbed;
 pub mod tune;
 pub mod twin;
+pub mod verify;
 
 use std::path::PathBuf;
 

@@ -133,6 +133,10 @@ fn standard_input() -> Result<Vec<u8>, Failure> {
 fn as_text(report: &PlanReport) -> String {
     let mut text = report.note.map_or(String::new(), |note| format!("{note}\n"));
     text += &headline(report);
+    if !report.on_priors.is_empty() {
+        let what = report.on_priors.join(", ");
+        text += &format!("  on priors alone, nothing was measured (see --from): {what}\n");
+    }
     text += &loss_line(report);
     text += "\n  n  task          band      power  cut  q     likely   sure     why\n";
     for row in report.terminals.iter().filter(|row| row.scheduled) {

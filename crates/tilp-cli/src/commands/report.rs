@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use tilp::experiment::RunPage;
 use tilp::experiment::study::{Outcome, Report, StudyFolder, by_study, merged};
-use tilp::record::write_beside;
+use tilp::plot::PaperWidth;
+use tilp::record::{RunFolder, write_beside};
+use tilp::scenario::Registry;
 
 use crate::arguments::Report as Arguments;
 use crate::failure::Failure;
@@ -11,6 +14,17 @@ use crate::output;
 
 /// Makes tables, figures and a page of studies out of the folders that hold them.
 pub fn report(arguments: Arguments) -> Result<(), Failure> {
+    let paper = arguments.width.as_deref().map(PaperWidth::parse).transpose();
+    let paper = paper.map_err(Failure::input)?;
+    if let [run] = &arguments.folders[..]
+        && is_run(run)
+    {
+        return output::print(&page(run, arguments.out.as_deref(), paper)?);
+    }
+    if let Some(run) = arguments.folders.iter().find(|folder| is_run(folder)) {
+        let line = "a run, expected studies, or this folder alone for a page of the run";
+        return Err(Failure::input(format!("{}: {line}", run.display())));
+    }
     let open = |path: &PathBuf| StudyFolder::open(path).map_err(Failure::study);
     let folders: Vec<StudyFolder> = arguments.folders.iter().map(open).collect::<Result<_, _>>()?;
     if arguments.out.is_none() && by_study(&folders).len() > 1 {
@@ -21,7 +35,21 @@ pub fn report(arguments: Arguments) -> Result<(), Failure> {
     if arguments.out.is_some() {
         check_place(&folders, out)?;
     }
-    output::print(&write(&folders, out)?)
+    output::print(&write(&folders, out, paper)?)
+}
+
+/// Whether a folder is that of a run, not of a study.
+fn is_run(folder: &Path) -> bool {
+    folder.join("manifest.json").exists() && !folder.join("study.json").exists()
+}
+
+/// Makes the page of a run.
+fn page(run: &Path, out: Option<&Path>, paper: Option<PaperWidth>) -> Result<String, Failure> {
+    let folder = RunFolder::open(run).map_err(Failure::input)?;
+    let page = RunPage::of(&folder, &Registry::builtin()).map_err(Failure::input)?;
+    let out = out.map_or_else(|| run.join("report"), Path::to_owned);
+    write_beside(&out, &page.files(paper)).map_err(Failure::failed)?;
+    Ok(format!("page in {}", out.join("report.html").display()))
 }
 
 /// Refuses a folder with a study of its own that the report would write over: another one, or runs of
@@ -48,15 +76,24 @@ fn check_place(folders: &[StudyFolder], out: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the files of a report and gives its tables and where it lies.
-pub fn write(folders: &[StudyFolder], out: &Path) -> Result<String, Failure> {
+pub fn write(
+    folders: &[StudyFolder],
+    out: &Path,
+    paper: Option<PaperWidth>,
+) -> Result<String, Failure> {
     let report = Report::of(folders).map_err(Failure::study)?;
-    write_beside(out, &report.files()).map_err(Failure::failed)?;
+    write_beside(out, &report.files(paper)).map_err(Failure::failed)?;
     let tables = report.sections.iter().map(|section| {
         let title = match report.sections.len() {
             1 => String::new(),
             _ => format!("{}\n\n", section.name),
         };
-        format!("{title}{}\n", section.table.markdown())
+        let caution = section.caution.as_ref().map_or(String::new(), |line| format!("{line}\n"));
+        let table = match output::is_terminal() {
+            true => section.table.compact(),
+            false => section.table.markdown(),
+        };
+        format!("{title}{table}\n{caution}")
     });
     Ok(format!("{}results in {}", tables.collect::<String>(), out.display()))
 }

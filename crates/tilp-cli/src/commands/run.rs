@@ -9,7 +9,7 @@ use tilp::scenario::{Registry, Scenario, ScenarioError, Seeds, method};
 
 use crate::arguments::{Format, Run};
 use crate::clock::WallTime;
-use crate::failure::Failure;
+use crate::failure::{Failure, is_full};
 use crate::output;
 use crate::progress::Progress;
 use crate::signals::Signals;
@@ -77,6 +77,7 @@ pub fn failure(error: RunError, begun: bool) -> Failure {
             Failure::failed(error)
         }
         RunError::Scenario(_) | RunError::Snapshot(_) => Failure::input(error),
+        RunError::Record(record) if is_full(record) => Failure::failed(error),
         RunError::Record(RecordError::Io { .. }) if begun => Failure::failed(error),
         RunError::Record(_) => Failure::input(error),
         RunError::Diverged { .. } | RunError::Loop(_) => Failure::failed(error),
@@ -162,7 +163,7 @@ pub fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) ->
             number(summary.latency_p50_s),
             number(summary.latency_p95_s)
         ),
-        format!("  energy             {:.2} J", summary.energy_total_j),
+        format!("  energy             {} J", number(Some(summary.energy_total_j))),
         format!(
             "  volume             {:.2} MB activations up, {:.2} MB on the air in all",
             summary.volume_total_bytes as f64 / 1e6,
@@ -174,9 +175,13 @@ pub fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) ->
             summary.late_total,
             summary.unfit_total.unwrap_or_default()
         ),
-        format!("  simulated time     {:.1} s", summary.clock_total_s),
+        format!("  simulated time     {} s", number(Some(summary.clock_total_s))),
         budget_used(summary),
         format!("results in {}", path.display()),
+        format!(
+            "next: tilp report {0} (a page of the run), tilp twin {0}, tilp compare",
+            quoted(path)
+        ),
     ]
     .into_iter()
     .filter(|line| !line.is_empty())
@@ -199,5 +204,8 @@ fn percent(rate: Option<f64>) -> String {
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map_or("-".into(), |value| format!("{value:.3}"))
+    value.map_or("-".into(), |value| match value.abs() < 1e6 {
+        true => format!("{value:.3}"),
+        false => format!("{value:.2e}"),
+    })
 }

@@ -46,7 +46,9 @@ fn question(
     rounds: Option<u64>,
 ) -> Result<Question, Failure> {
     let (seeds, rounds) = if study.quick { ("0", Some(100)) } else { (seeds, rounds) };
-    let mut overrides = study.overrides.clone();
+    // What is set by hand comes later and wins.
+    let measure = study.quick.then(|| "evaluation.measure_every=10".to_owned());
+    let mut overrides: Vec<String> = measure.into_iter().chain(study.overrides.clone()).collect();
     overrides.extend(study.rounds.or(rounds).map(|rounds| format!("rounds={rounds}")));
     Ok(Question {
         scenario: Scenario::load(&study.scenario, &overrides).map_err(Failure::input)?,
@@ -85,7 +87,7 @@ pub fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
 fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Result<String, Failure> {
     let place = out.display();
     if shard == Shard::WHOLE {
-        return write(std::slice::from_ref(folder), out);
+        return write(std::slice::from_ref(folder), out, None);
     }
     let Shard { index, count } = shard;
     let Tally { done, failed, .. } = tally;

@@ -247,7 +247,8 @@ fn up(file: &Path, quiet: bool) -> Result<(), Failure> {
     let mut progress = Progress::new(quiet, Some(signals.clone()));
     let mut children = Children(Vec::new());
     let mut failed = Ok(());
-    let (stop, started) = (signals.clone(), |running: &Running| {
+    let stop = signals.clone();
+    let started = |running: &Running| {
         failed = start_all(&testbed, running.listen, &mut children);
         let (hub, broken) = (running.hub.clone(), failed.is_err());
         std::thread::spawn(move || {
@@ -256,7 +257,7 @@ fn up(file: &Path, quiet: bool) -> Result<(), Failure> {
             }
             hub.stop();
         });
-    });
+    };
     let time = WallTime::start();
     let security = security(&testbed)?;
     let around = Surroundings { about: about(), cache: cache.as_ref(), time: &time, security };

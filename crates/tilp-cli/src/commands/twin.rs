@@ -18,9 +18,9 @@ pub fn twin(arguments: Twin) -> Result<(), Failure> {
     let report = report(&replay, &forecasts);
     let out = arguments.out.unwrap_or_else(|| arguments.folder.join("twin"));
     let drawn = figures(&forecasts, &report);
-    let files: Vec<(String, String)> =
-        drawn.into_iter().map(|(name, figure)| (name, figure.to_svg())).collect();
-    write_beside(&out, &files).map_err(Failure::input)?;
+    let files: Vec<(String, Vec<u8>)> =
+        drawn.into_iter().flat_map(|(name, figure)| figure.files(&name, None)).collect();
+    write_beside(&out, &files).map_err(Failure::writing)?;
     output::print(&match arguments.format {
         Format::Json => serde_json::to_string_pretty(&report).expect("a report is plain data"),
         Format::Text => format!("{}figures in {}", as_text(&report), out.display()),

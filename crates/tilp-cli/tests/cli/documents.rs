@@ -4,7 +4,10 @@
 mod commands;
 mod generated;
 mod markdown;
+mod mistakes;
 mod paths;
+mod reference;
+mod schema;
 
 use std::fs;
 use std::path::{Path, PathBuf};

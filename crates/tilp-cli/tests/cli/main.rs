@@ -12,6 +12,7 @@
 //! - `output`: formats, quiet, pipes, help.
 //! - `outside`: methods that are programs of their own.
 //! - `plan_serve`: TiLP as a program, driven through the rounds of a run.
+//! - `pages`: the page of a run, figures for a paper, scenarios that are checked.
 //! - `plan`: an observation in, a plan with reasons out.
 //! - `profile`: own tables in, marked results out.
 //! - `repeat`: the same bytes for any number of threads and after any kill.
@@ -22,6 +23,7 @@
 //! - `testbed`: base station, terminals and evaluator as processes, killed and started again.
 //! - `tune`: learning rates on kept runs.
 //! - `twin`: `tilp twin` and the folders it refuses.
+//! - `verify`: a run against its own files and against a repetition.
 
 mod adapters;
 mod bad_input;
@@ -34,6 +36,7 @@ mod libero;
 mod old_runs;
 mod output;
 mod outside;
+mod pages;
 mod plan;
 mod plan_serve;
 mod profile;
@@ -46,6 +49,7 @@ mod study;
 mod testbed;
 mod tune;
 mod twin;
+mod verify;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -43,7 +43,8 @@ fn a_shown_scenario_is_a_file_that_checks_and_has_the_same_hash() {
         let checked = succeed(scratch.path(), &["scenario", "check", name]);
         checked.lines().find_map(|line| line.strip_prefix("hash ")).unwrap().to_owned()
     };
-    for name in BUILTIN {
+    // The data of LIBERO, which a check opens, do not come with the program.
+    for name in BUILTIN.into_iter().filter(|name| *name != "libero-object") {
         let shown = succeed(scratch.path(), &["scenario", "show", name]);
         scratch.put("shown.toml", &shown);
         assert_eq!(hash("shown.toml"), hash(name));
@@ -59,7 +60,7 @@ fn an_override_shows_and_changes_the_hash() {
     assert!(shown.contains("deadline_s = 4.0\n") && shown.contains("late = \"wait\"\n"), "{shown}");
     scratch.put("shown.toml", shown);
     let check = |name| succeed(scratch.path(), &["scenario", "check", name]);
-    assert_ne!(check("shown.toml").lines().last(), check("tiny").lines().last());
+    assert_ne!(check("shown.toml").lines().nth(2), check("tiny").lines().nth(2));
 }
 
 #[test]

@@ -129,17 +129,33 @@ fn a_folder_of_another_study_is_left_alone() {
     let study = ["compare", "tiny", "--rounds", "1", "--methods", "random", "--quiet"];
     succeed(scratch.path(), &[&study[..], &["--seeds", "0", "--out", "s"]].concat());
     let before = tables(&scratch.path().join("s"));
-    let line = refused(&scratch, &[&study[..], &["--seeds", "1", "--out", "s"]].concat());
-    assert!(line.contains("holds another study"), "{line}");
+    let other = ["--seeds", "1", "--out", "s", "--set", "limits.deadline_s=4.0"];
+    let line = refused(&scratch, &[&study[..], &other].concat());
+    assert!(line.contains("holds another study (limits.deadline_s is 5.0, not 4.0)"), "{line}");
     assert_eq!(tables(&scratch.path().join("s")), before);
     // Two studies make one report, in a folder of its own.
     succeed(scratch.path(), &[&study[..], &["--seeds", "1", "--out", "t"]].concat());
     assert!(refused(&scratch, &["report", "s", "t"]).contains("--out is missing"));
     succeed(scratch.path(), &["report", "s", "t", "--out", "both"]);
     let page = fs::read_to_string(scratch.path().join("both/report.html")).unwrap();
-    assert!(page.contains("href=\"compare-tiny-2/runs.csv\""));
-    assert!(scratch.path().join("both/compare-tiny-2/runs.csv").exists());
+    assert!(page.contains("href=\"t/runs.csv\""), "studies keep the names of their folders");
+    assert!(scratch.path().join("both/t/runs.csv").exists());
     assert_eq!(tables(&scratch.path().join("s")), before);
+}
+
+#[test]
+fn a_first_look_measures_often_and_says_what_it_cannot_tell() {
+    let scratch = Scratch::new("study-first-look");
+    let study = ["compare", "tiny", "--quick", "--rounds", "12", "--methods", "tilp,random"];
+    let said = succeed(scratch.path(), &[&study[..], &["--quiet"]].concat());
+    assert!(said.contains("12 of the scenario's 20 rounds: rankings after 12 rounds"), "{said}");
+    let folder = scratch.path().join("studies/compare-tiny-quick");
+    let scenario = fs::read_to_string(folder.join("scenario.toml")).unwrap();
+    assert!(scenario.contains("measure_every = 10"), "{scenario}");
+    let aims = fs::read_to_string(folder.join("aims.md")).unwrap();
+    assert!(aims.contains("none: 1 seed, needs 3") && !aims.contains("| met"), "{aims}");
+    let table = fs::read_to_string(folder.join("table.csv")).unwrap();
+    assert!(table.lines().skip(1).all(|line| line.ends_with(',')), "no p-value of one seed");
 }
 
 #[test]

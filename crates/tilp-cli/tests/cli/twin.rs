@@ -31,6 +31,10 @@ fn a_finished_run_of_any_method_gives_a_table_and_figures() {
     for name in FIGURES {
         let svg = fs::read_to_string(scratch.path().join("done/twin").join(name)).unwrap();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{name}");
+        for end in ["png", "pdf", "csv"] {
+            let other = scratch.path().join("done/twin").join(name).with_extension(end);
+            assert!(other.exists(), "{}", other.display());
+        }
     }
     assert_eq!(succeed(scratch.path(), &["twin", "done"]), said, "a second time it is the same");
 }
@@ -56,7 +60,10 @@ fn json_holds_every_number_and_the_figures_go_where_they_are_asked_to() {
 
 #[test]
 fn every_forecast_stands_against_the_naive_rules_and_the_twin_can_be_another() {
-    let scratch = Scratch::with_run("twin-contests");
+    let scratch = Scratch::new("twin-contests");
+    // Three calibrations: a forecast of success is compared with earlier ones.
+    let run = ["run", "tiny", "--method", "deficit", "--rounds", "12", "--out", "done", "--quiet"];
+    succeed(scratch.path(), &[&run[..], &["--set", "evaluation.calibrate_every=4"]].concat());
     let json = |more: &[&str]| -> Value {
         let arguments = [&["twin", "done", "--format", "json"], more].concat();
         serde_json::from_str(&succeed(scratch.path(), &arguments)).unwrap()

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tilp::record::event::Header;
 
 use crate::bounded::text;
+use crate::discover::Place;
 
 /// A run whose rows were written so lately is taken as going on, where its lock cannot be seen.
 const LATELY: Duration = Duration::from_secs(10);
@@ -96,12 +97,11 @@ impl About {
     }
 
     /// What a list shows.
-    pub fn entry(&self, id: &str, study: Option<&str>) -> Value {
-        let name = id.rsplit('/').next().unwrap_or(id);
+    pub fn entry(&self, place: &Place) -> Value {
         json!({
-            "id": id,
-            "name": name,
-            "study": study,
+            "id": place.id,
+            "name": place.name(),
+            "study": place.study,
             "method": self.text("method"),
             "scenario": self.text("scenario"),
             "seed": self.manifest.get("seed"),

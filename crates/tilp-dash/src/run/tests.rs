@@ -260,7 +260,7 @@ fn a_folder_without_anything_readable_is_shown_as_empty() {
     scratch.put("run/rounds.csv", [0xff, 0xfe, b'\n', b'1', b'\n']);
     let run = run(&scratch);
     let about = run.about();
-    assert_eq!(about.entry("0/run", None)["method"], Value::Null);
+    assert_eq!(about.entry(&run.place)["method"], Value::Null);
     let (_, text) = run.message(None).unwrap();
     assert!(text.contains("rounds.csv is not text"), "{text}");
 }

@@ -464,7 +464,7 @@ fn success_is_binomial_with_the_probability_of_the_law() {
     let examiner = examiner(&learner);
     let everybody = ids(&[0, 1, 2, 3, 4, 5]);
     let count = |learner: &LawLearner, set| {
-        let model = learner.model(1);
+        let model = learner.model(1).unwrap();
         let counts = examiner.success(1, set, 0, 2000, &everybody, &model).unwrap();
         counts.iter().map(|one| one.count.successes).sum::<u64>() as f64 / 12_000.0
     };
@@ -475,7 +475,7 @@ fn success_is_binomial_with_the_probability_of_the_law() {
     for _ in 0..200 {
         train(&mut learner, Rule::Parallel, &[at(0, 1), at(3, 1), at(5, 1)]);
     }
-    let losses = examiner.losses(&learner, 1, &everybody, &learner.model(1)).unwrap();
+    let losses = examiner.losses(&learner, 1, &everybody, &learner.model(1).unwrap()).unwrap();
     let expected = losses.iter().enumerate().map(|(n, loss)| learner.law().success(n, *loss));
     let expected = expected.sum::<f64>() / 6.0;
     assert!(expected > 0.3);
@@ -491,7 +491,8 @@ fn the_same_episodes_never_fail_a_better_model_that_passed_before() {
     for _ in 0..30 {
         train(&mut learner, Rule::Relay, &(0..6).map(|n| at(n, 1)).collect::<Vec<_>>());
         let set = EpisodeSet::Report;
-        let counts = examiner.success(1, set, 0, 50, &everybody, &learner.model(1)).unwrap();
+        let counts =
+            examiner.success(1, set, 0, 50, &everybody, &learner.model(1).unwrap()).unwrap();
         let now = counts.iter().map(|one| one.count.successes).sum();
         assert!(now >= last);
         last = now;
@@ -506,7 +507,7 @@ fn calibrations_have_episodes_of_their_own_and_a_foreign_model_is_refused() {
     assert!(evaluator.is_due(20) && !evaluator.is_due(21));
     let everybody = ids(&[0, 1, 2, 3, 4, 5]);
     let counts = |evaluator: &mut LawEvaluator, round| {
-        let counts = evaluator.evaluate(round, &everybody, &learner.model(round)).unwrap();
+        let counts = evaluator.evaluate(round, &everybody, &learner.model(round).unwrap()).unwrap();
         counts.iter().map(|one| one.count.successes).collect::<Vec<_>>()
     };
     let measured: BTreeSet<Vec<u64>> = (1..20).map(|k| counts(&mut evaluator, 10 * k)).collect();

@@ -186,7 +186,7 @@ fn check(conditions: &Conditions) -> Result<(), ChannelError> {
     let is_positive = |value: f64| value.is_finite() && value > 0.0;
     match conditions.quality {
         Quality::Air { gain, fading_power, noise_w_per_hz } => {
-            if !is_positive(gain.0) || !(fading_power.is_finite() && fading_power >= 0.0) {
+            if !(is_positive(gain.0) && fading_power.is_finite() && fading_power >= 0.0) {
                 return Err(wrong("gain", gain.0 * fading_power, "a finite gain", 0));
             }
             if !is_positive(noise_w_per_hz) {

@@ -57,9 +57,9 @@ impl RemoteLink {
             measured.finished = false;
             return;
         };
-        measured.delay = measured.delay + Seconds(*took_s);
+        measured.delay += Seconds(*took_s);
         let computed = Seconds(answer.compute_s.clamp(0.0, *took_s));
-        measured.computation = measured.computation + computed;
+        measured.computation += computed;
         if let Some(joules) = answer.energy_j.filter(|joules| joules.is_finite() && *joules >= 0.0)
         {
             measured.energy = Some(measured.energy.unwrap_or(Joules(0.0)) + Joules(joules));

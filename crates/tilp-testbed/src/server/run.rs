@@ -23,7 +23,7 @@ use crate::contract::{MOST_BYTES, TerminalModel};
 use crate::session::Pace;
 use crate::station::{FileLog, Greeting, Hub, Log, Party, Settings};
 use crate::terminal::DataError;
-use crate::transport::{Doors, MonotonicClock, Security, listen};
+use crate::transport::{Doors, Listening, MonotonicClock, Security, listen};
 
 /// Why a base station cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +62,8 @@ pub struct Running {
     pub status: Option<SocketAddr>,
     /// Seats.
     pub hub: Arc<Hub>,
+    /// The service; it ends when this is dropped.
+    _listening: Listening,
 }
 
 /// Everything but the testbed that serving takes.
@@ -122,7 +124,7 @@ pub fn serve(
     };
     hub.goodbye(reason, finished);
     // What was just said must still be sent.
-    runtime.block_on(tokio::time::sleep(Duration::from_millis(200)));
+    runtime.block_on(async { tokio::time::sleep(Duration::from_millis(200)).await });
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
 }
@@ -136,7 +138,7 @@ async fn open(testbed: &Testbed, security: Security, hub: Arc<Hub>) -> Result<Ru
         None => None,
         Some(address) => Some(serve_status(hub.clone(), address).await.map_err(network(address))?),
     };
-    Ok(Running { listen: listening.address, status, hub })
+    Ok(Running { listen: listening.address, status, hub, _listening: listening })
 }
 
 fn conduct(
@@ -169,7 +171,7 @@ fn remote(
     parts: Parts,
     hub: &Arc<Hub>,
 ) -> Result<Parts<RemoteHalves, tilp::world::Robots, RemoteEvaluator>, ServeError> {
-    let Parts { cell, station, evaluator, laboratory, environment } = parts;
+    let Parts { cell, station, evaluator, laboratory, environment, declared } = parts;
     let real: BTreeSet<TerminalId> = testbed.terminals.iter().copied().map(TerminalId).collect();
     let has_wall_clock = testbed.clock == ClockKind::Wall;
     let cell = cell
@@ -180,7 +182,7 @@ fn remote(
         false => RemoteEvaluator::Here(evaluator),
     };
     let laboratory = Laboratory::with(laboratory.into_examiner());
-    Ok(Parts { cell, station, evaluator, laboratory, environment })
+    Ok(Parts { cell, station, evaluator, laboratory, environment, declared })
 }
 
 /// What each party works on.

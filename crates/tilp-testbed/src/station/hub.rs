@@ -61,7 +61,7 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// The party stayed away.
-    #[error("{0} was away for more than {} s", .1.as_secs_f64())]
+    #[error("{0} was away for more than {seconds} s", seconds = .1.as_secs_f64())]
     Away(Party, Duration),
     /// The time for the request is over.
     #[error("{0} was late")]
@@ -349,7 +349,7 @@ impl Hub {
         }
         let since = chair.seat.away_since().filter(|_| away)?;
         let patience = self.settings.patience;
-        (now.saturating_sub(since) > patience).then(|| Lost::Away(party, patience))
+        (now.saturating_sub(since) > patience).then_some(Lost::Away(party, patience))
     }
 
     fn lose(&self, chair: &mut Chair, lost: Lost) -> Lost {

@@ -1,6 +1,6 @@
 //! Checks of what came from outside.
 
-use std::fmt::Display;
+use std::fmt::{Display, LowerExp};
 
 use serde::de::DeserializeOwned;
 
@@ -62,13 +62,36 @@ pub(super) fn parse<T: DeserializeOwned>(
     let malformed = |field: String, error: &serde_json::Error| ExchangeError::Malformed {
         what,
         field: if field == "." { String::new() } else { format!(" at {}", short(&field)) },
-        reason: short(&error.to_string()),
+        reason: short(&in_words(&error.to_string())),
     };
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let written = serde_path_to_error::deserialize(&mut source)
         .map_err(|error| malformed(error.path().to_string(), error.inner()))?;
     source.end().map_err(|error| malformed(".".into(), &error))?;
     Ok(written)
+}
+
+/// A message of a parser with types named in words.
+pub(crate) fn in_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 12] = [
+        ("expected f64", "expected a number"),
+        ("expected f32", "expected a number"),
+        ("expected usize", "expected a whole number from 0 on"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected u32", "expected a whole number from 0 on"),
+        ("expected u8", "expected a whole number from 0 to 255"),
+        ("expected a boolean", "expected true or false"),
+        ("expected a string", "expected text"),
+        ("expected a borrowed string", "expected text"),
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected a table"),
+        ("invalid type: floating point", "invalid type: number"),
+    ];
+    let struct_free = match message.split_once("expected struct ") {
+        Some((before, _)) => format!("{before}expected a table"),
+        None => message.to_owned(),
+    };
+    WORDS.iter().fold(struct_free, |text, (from, to)| text.replace(from, to))
 }
 
 /// Long values are cut in the middle: the end of a message says what was expected.
@@ -105,7 +128,7 @@ impl Checker {
     }
 
     /// Between both, or at an end. What is not a number is not.
-    pub fn within<T: PartialOrd + Display + Copy>(
+    pub fn within<T: PartialOrd + Display + LowerExp + Copy>(
         self,
         field: impl Display,
         value: T,
@@ -114,7 +137,7 @@ impl Checker {
         if value >= least && value <= most {
             return Ok(value);
         }
-        self.fail(field, value, format!("{least} to {most}"))
+        self.fail(field, value, format!("{} to {}", bound(least), bound(most)))
     }
 
     pub fn maybe(
@@ -125,6 +148,12 @@ impl Checker {
     ) -> Result<Option<f64>, ExchangeError> {
         value.map(|value| self.within(field, value, ends)).transpose()
     }
+}
+
+/// A bound as people write it: in powers of ten if that is shorter.
+fn bound<T: Display + LowerExp>(value: T) -> String {
+    let (plain, power) = (value.to_string(), format!("{value:e}"));
+    if power.len() < plain.len() { power } else { plain }
 }
 
 /// Bounds of a loss: its logarithm is taken.

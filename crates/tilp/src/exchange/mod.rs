@@ -13,6 +13,7 @@ mod outcome;
 mod setup;
 
 pub use check::ExchangeError;
+pub(crate) use check::in_words;
 pub use decision::{DecisionMessage, TerminalDecisionMessage, TiersMessage, read_decision};
 pub use message::{Asked, Declaration, Kind, Question, Reply, StateUse, Training, schema};
 pub use observation::{

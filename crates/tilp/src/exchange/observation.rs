@@ -34,7 +34,7 @@ pub struct Expected {
     pub tasks: Option<Vec<usize>>,
 }
 
-/// What the base station has before a round.
+/// What the base station observes before a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Observation")]
@@ -43,16 +43,16 @@ pub struct ObservationMessage {
     round: u64,
     /// Seconds since the start.
     clock_s: f64,
-    /// Whether copies are aggregated at the end of this round.
+    /// Whether copies are aggregated at the end of this round, as `learning.aggregate_every` says.
     aggregates: bool,
-    /// Training loss of the round before.
+    /// Training loss of the round before; null before the first.
     loss: Option<f64>,
-    /// Success per task as last measured, by the name of the task.
+    /// What was last measured of each task, by its name; null before the first measurement.
     success: Option<BTreeMap<String, Count>>,
     /// Budgets of the run and what is used of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<BudgetMessage>,
-    /// The terminals that are present.
+    /// One entry per terminal that is present. Without ids: as many as `cell.n_terminals`.
     terminals: Vec<TerminalMessage>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Count {
     pub episodes: u64,
 }
 
-/// What the base station has of one terminal.
+/// What the base station observes of one terminal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Terminal")]
@@ -84,23 +84,24 @@ struct TerminalMessage {
     fading_power: f64,
     /// Its bandwidth in the round before.
     previous_bandwidth_hz: f64,
-    /// Norm of its gradient when it last trained.
+    /// Norm of its gradient when it last trained; null if it never did.
     gradient_norm: Option<f64>,
-    /// Its loss when it last trained.
+    /// Its loss when it last trained; null if it never did.
     loss: Option<f64>,
-    /// Rounds since it was last scheduled.
+    /// Rounds since it was last scheduled: 1 if it was in the round before; null if it never was.
     rounds_since_scheduled: Option<u64>,
     /// Samples in its data set.
     n_samples: usize,
     /// Its memory budget.
     memory_bytes: u64,
-    /// Name of its task.
+    /// Name of its task. With `--from` it must be the task that the terminal had in the run.
     task: String,
     /// Front layers that it holds in their current version.
     held_layers: usize,
-    /// Front layers trained since the last aggregation.
+    /// Front layers it has trained since the last aggregation and not yet uploaded.
     owed_layers: usize,
-    /// Its own success as last measured. Not in observations of the first version.
+    /// Its own success at the last calibration; null before the first. Observations of the first
+    /// version do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     success: Option<Measured>,
     /// Energy that it has used of its own budget, in joules.
@@ -112,7 +113,7 @@ struct TerminalMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Measured {
-    /// The round at whose end it was measured.
+    /// The round at whose end it was measured, before the one to decide.
     round: u64,
     /// Episodes that ended in success.
     successes: u64,

@@ -52,7 +52,7 @@ impl Branch {
         observer: &mut dyn Observer,
     ) -> Result<Ended, RunError> {
         let folder = RunFolder::create(out)?;
-        let mut until = Until { round: self.round, done: 0, observer };
+        let mut until = Until { round: self.round, done: 0, observer: &mut *observer };
         let resume = self.take_over(out)?;
         let folder = if resume { RunFolder::open(out)? } else { folder };
         let is_there = resume && self.kept_round() == Some(self.round);

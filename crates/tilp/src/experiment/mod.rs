@@ -4,6 +4,7 @@ mod branch;
 pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
+mod formats;
 pub mod health;
 mod keeper;
 mod open;
@@ -11,14 +12,17 @@ mod plan;
 mod pretrain;
 mod regime;
 pub mod replay;
+mod run_page;
 mod single;
 mod stability;
 pub mod study;
 pub mod tune;
+mod verify;
 
 pub use branch::Branch;
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
+pub use formats::json_formats;
 pub use open::read_run_identity;
 pub use plan::{
     Expected, LossDecreaseRow, MOST_BYTES, PlanError, PlanReport, PlanServer, PlanSpec,
@@ -27,4 +31,6 @@ pub use plan::{
 };
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
+pub use run_page::RunPage;
 pub use single::{Ended, RunError, RunSpec, Time, run_parts, run_single};
+pub use verify::{Verdict, first_difference, verify};

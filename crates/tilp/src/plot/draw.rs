@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::axis::Layout;
-use super::{Colour, Figure, Mark, Panel, Series, Size};
+use super::{Colour, Figure, Mark, Panel, PaperWidth, Series, Size};
 
 /// Room around the data of a panel: for labels on the left and below, for the title above.
 const LEFT: f64 = 62.0;
@@ -20,37 +20,51 @@ const LETTER: f64 = 7.0;
 impl Figure {
     /// The figure as the text of an SVG file.
     pub fn to_svg(&self) -> String {
-        self.svg(&format!(
-            "{}@media (prefers-color-scheme: dark){{\n{}}}\n",
-            LIGHT.css(),
-            DARK.css()
-        ))
+        let colours =
+            format!("{}@media (prefers-color-scheme: dark){{\n{}}}\n", LIGHT.css(), DARK.css());
+        self.svg(&colours, None)
     }
 
-    /// The same on a light ground only, for those who do not ask the reader.
+    /// The same on a light ground only, for files that cannot follow the reader's preference.
     pub(super) fn to_light_svg(&self) -> String {
-        self.svg(&LIGHT.css())
+        self.svg(&LIGHT.css(), None)
     }
 
-    fn svg(&self, colours: &str) -> String {
+    /// The same for a paper: as wide as asked, on a light ground, without its title.
+    pub(super) fn to_paper_svg(&self, width: PaperWidth) -> String {
+        self.svg(&(LIGHT.css() + &patterns()), Some(width))
+    }
+
+    fn svg(&self, colours: &str, paper: Option<PaperWidth>) -> String {
+        let above = if paper.is_some() { 4.0 } else { TITLE };
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns);
-        let width = columns as f64 * self.panel.width + 2.0 * MARGIN;
-        let (legend, n_lines) = self.legend(width);
-        let top = MARGIN + TITLE + LEGEND * n_lines as f64;
-        let height = top + rows as f64 * self.panel.height + MARGIN;
+        let margin = if paper.is_some() { 0.0 } else { MARGIN };
+        let width = columns as f64 * self.panel.width + 2.0 * margin;
+        let (legend, n_lines) = self.legend(width, above);
+        let top = margin + above + LEGEND * n_lines as f64;
+        let height = top + rows as f64 * self.panel.height + margin;
         let title = escaped(&self.title);
+        let [wide, high] = match paper {
+            None => [width, height].map(|size| format!("{size:.0}")),
+            Some(paper) => {
+                let inches = paper.inches();
+                [inches, inches * height / width].map(|size| format!("{size}in"))
+            }
+        };
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tilp-figure\" role=\"img\" \
-             width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
+             width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
              <title>{title}</title>\n<style>\n{}</style>\n\
              <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
             style(colours)
         );
-        let _ = writeln!(svg, "<text class=\"title\" x=\"{MARGIN}\" y=\"26\">{title}</text>");
+        if paper.is_none() {
+            let _ = writeln!(svg, "<text class=\"title\" x=\"{MARGIN}\" y=\"26\">{title}</text>");
+        }
         svg += &legend;
         for (idx, panel) in self.panels.iter().enumerate() {
-            let x = MARGIN + (idx % columns) as f64 * self.panel.width;
+            let x = margin + (idx % columns) as f64 * self.panel.width;
             let y = top + (idx / columns) as f64 * self.panel.height;
             let _ = writeln!(svg, "<g transform=\"translate({x:.1} {y:.1})\">");
             svg += &drawn(panel, self.panel);
@@ -61,7 +75,7 @@ impl Figure {
 
     /// Each name once, bands after what they surround, in lines that fit the width; and how many
     /// lines that takes.
-    fn legend(&self, width: f64) -> (String, usize) {
+    fn legend(&self, width: f64, above: f64) -> (String, usize) {
         let mut names: Vec<&str> = vec![""];
         let (mut svg, mut x, mut line) = (String::new(), MARGIN, 0usize);
         let all = || self.panels.iter().flat_map(|panel| &panel.series);
@@ -75,7 +89,7 @@ impl Figure {
             if x > MARGIN && x + long > width - MARGIN {
                 (x, line) = (MARGIN, line + 1);
             }
-            let y = MARGIN + TITLE + LEGEND * line as f64 + 6.0;
+            let y = MARGIN + above + LEGEND * line as f64 + 6.0;
             let _ = writeln!(svg, "{}", key(&series.mark, series.colour, x, y));
             let name = escaped(&series.name);
             let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{name}</text>", x + 26.0, y + 4.0);
@@ -113,6 +127,17 @@ impl Ground {
     }
 }
 
+/// A pattern of dashes for every colour, so that lines can be distinguished in grey. Dashed lines keep
+/// their own.
+fn patterns() -> String {
+    const DASHES: [&str; 7] = ["1 2", "", "8 3", "8 3 2 3", "2 3", "4 2", "12 3 2 3 2 3"];
+    let pattern = |(class, dashes): (usize, &&str)| match dashes.is_empty() {
+        true => String::new(),
+        false => format!(".tilp-figure .line.c{class}{{stroke-dasharray:{dashes}}}\n"),
+    };
+    DASHES.iter().enumerate().map(pattern).collect()
+}
+
 /// Shapes and letters, and the colours that are given. Everything is said of the figure's own class:
 /// a page that holds the figure keeps its own looks.
 fn style(colours: &str) -> String {
@@ -124,7 +149,8 @@ fn style(colours: &str) -> String {
          .tilp-figure .grid,.tilp-figure .frame{{fill:none;stroke-width:1}}\n\
          .tilp-figure .cloud{{stroke:currentColor;stroke-width:3.4;stroke-linecap:round;\
          stroke-opacity:.4;fill:none}}\n\
-         .tilp-figure .dots{{stroke:currentColor;stroke-width:7;stroke-linecap:round;fill:none}}\n\
+         .tilp-figure .dots{{fill:currentColor;stroke:none}}\n\
+         .tilp-figure .whisker{{stroke:currentColor;stroke-width:1;fill:none}}\n\
          .tilp-figure .line,.tilp-figure .dashes{{stroke:currentColor;stroke-width:2;fill:none;\
          stroke-linejoin:round}}\n\
          .tilp-figure .dashes{{stroke-dasharray:6 4}}\n\
@@ -146,15 +172,34 @@ fn key(mark: &Mark, colour: Colour, x: f64, y: f64) -> String {
                 x + 9.0
             )
         }
-        Mark::Dots(_) => format!("M{:.1} {y:.1}h0", x + 9.0),
-        Mark::Line(_) | Mark::Dashes(_) => format!("M{x:.1} {y:.1}h20"),
+        Mark::Dots(_) => shape(colour, x + 9.0, y),
+        Mark::Line(_) | Mark::Dashes(_) | Mark::Whisker(_) => format!("M{x:.1} {y:.1}h20"),
         Mark::Band(_) => format!("M{x:.1} {:.1}h20v10h-20Z", y - 5.0),
     };
     format!("<path class=\"{} c{}\" d=\"{path}\"/>", class(mark), colour.class())
 }
 
+/// A dot, with a shape for each colour.
+fn shape(colour: Colour, x: f64, y: f64) -> String {
+    let polygon = |corners: &[(f64, f64)]| {
+        let corners: Vec<String> =
+            corners.iter().map(|(dx, dy)| format!("{:.1} {:.1}", x + dx, y + dy)).collect();
+        format!("M{}Z", corners.join("L"))
+    };
+    match colour {
+        Colour::Blue => format!("M{:.1} {y:.1}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0Z", x - 3.5),
+        Colour::Orange => polygon(&[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)]),
+        Colour::Green => polygon(&[(0.0, -4.4), (4.2, 3.2), (-4.2, 3.2)]),
+        Colour::Purple => polygon(&[(0.0, -4.6), (4.6, 0.0), (0.0, 4.6), (-4.6, 0.0)]),
+        Colour::Vermilion => polygon(&[(0.0, 4.4), (4.2, -3.2), (-4.2, -3.2)]),
+        Colour::Sky => polygon(&[(-4.5, -1.6), (4.5, -1.6), (4.5, 1.6), (-4.5, 1.6)]),
+        Colour::Ink => polygon(&[(-1.6, -4.5), (1.6, -4.5), (1.6, 4.5), (-1.6, 4.5)]),
+    }
+}
+
 fn class(mark: &Mark) -> &'static str {
     match mark {
+        Mark::Whisker(_) => "whisker",
         Mark::Cloud(_) => "cloud",
         Mark::Dots(_) => "dots",
         Mark::Line(_) => "line",
@@ -182,7 +227,7 @@ fn drawn(panel: &Panel, outer: Size) -> String {
         size: Size { width: outer.width - LEFT - RIGHT, height: outer.height - ABOVE - BELOW },
     };
     let series = panel.series.iter().map(|series| {
-        let path = plane.path(&series.mark);
+        let path = plane.path(&series.mark, series.colour);
         format!(
             "<path class=\"{} c{}\" d=\"{path}\"/>\n",
             class(&series.mark),
@@ -249,13 +294,17 @@ impl Plane<'_> {
         )
     }
 
-    fn path(&self, mark: &Mark) -> String {
+    fn path(&self, mark: &Mark, colour: Colour) -> String {
         match mark {
-            Mark::Cloud(points) | Mark::Dots(points) => {
+            Mark::Dots(points) => {
+                let places = points.iter().filter_map(|&(x, y)| self.at(x, y));
+                places.map(|(x, y)| shape(colour, x, y)).collect()
+            }
+            Mark::Cloud(points) => {
                 let places = points.iter().filter_map(|&(x, y)| self.at(x, y));
                 places.map(|(x, y)| format!("M{x:.1} {y:.1}h0")).collect()
             }
-            Mark::Line(points) | Mark::Dashes(points) => self.line(points),
+            Mark::Line(points) | Mark::Dashes(points) | Mark::Whisker(points) => self.line(points),
             Mark::Band(band) => self.band(band),
         }
     }

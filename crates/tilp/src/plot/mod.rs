@@ -1,13 +1,17 @@
-//! Figures as SVG and PNG: panels with axes, points, lines and bands, one legend above them.
+//! Figures as SVG, PNG and PDF: panels with axes, points, lines and bands, one legend above them.
 //!
-//! A figure is plain data; [`Figure::to_svg`] and [`Figure::to_png`] draw it. Colours can be told apart by colour-blind
-//! readers, and follow the reader's preference for light or dark. Knows nothing of what it shows.
+//! A figure is plain data; [`Figure::files`] draws it in every form. Colours can be distinguished by
+//! colour-blind readers, and follow the reader's preference for light or dark. Dots have a shape for each
+//! colour, and on paper lines have a pattern of dashes for each. The module does not depend on what is shown.
 
 mod axis;
 mod draw;
+mod paper;
+mod pdf;
 mod png;
 
 pub use axis::{Axis, Scale};
+pub use paper::PaperWidth;
 
 /// Panels side by side under one title.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +70,8 @@ pub enum Mark {
     Line(Vec<(f64, f64)>),
     /// A dashed line.
     Dashes(Vec<(f64, f64)>),
+    /// A thin line: the interval of a dot.
+    Whisker(Vec<(f64, f64)>),
     /// A band between two values at each x.
     Band(Vec<(f64, f64, f64)>),
 }
@@ -111,7 +117,7 @@ impl Mark {
     pub(crate) fn points(&self) -> Vec<(f64, f64)> {
         match self {
             Self::Cloud(points) | Self::Dots(points) => points.clone(),
-            Self::Line(points) | Self::Dashes(points) => points.clone(),
+            Self::Line(points) | Self::Dashes(points) | Self::Whisker(points) => points.clone(),
             Self::Band(band) => band.iter().flat_map(|&(x, a, b)| [(x, a), (x, b)]).collect(),
         }
     }

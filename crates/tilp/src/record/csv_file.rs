@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use super::error::shortened;
-use super::table::{ABSENT, Kind, Row, places};
+use super::table::{ABSENT, Kind, Row, TASK_NAME, places, task_name, to_text};
 use super::{CalibrationRow, RecordError, RoundRow};
 
 /// The text of `rounds.csv`.
 pub fn rounds_to_csv(rows: &[RoundRow]) -> String {
-    to_csv(rows)
+    to_csv(rows, &[])
 }
 
 /// The rows of a `rounds.csv`; `path` is named in the error.
@@ -17,9 +17,9 @@ pub fn rounds_from_csv(text: &str, path: &Path) -> Result<Vec<RoundRow>, RecordE
     from_csv(text, path)
 }
 
-/// The text of `calibration.csv`.
-pub fn calibrations_to_csv(rows: &[CalibrationRow]) -> String {
-    to_csv(rows)
+/// The text of `calibration.csv`, with these names of tasks.
+pub fn calibrations_to_csv(rows: &[CalibrationRow], tasks: &[String]) -> String {
+    to_csv(rows, tasks)
 }
 
 /// The rows of a `calibration.csv`; `path` is named in the error.
@@ -29,23 +29,34 @@ pub fn calibrations_from_csv(text: &str, path: &Path) -> Result<Vec<CalibrationR
 
 /// The names of the columns.
 fn header<R: Row>() -> String {
-    let names: Vec<_> = R::COLUMNS.iter().map(|column| column.name).collect();
-    names.join(",") + "\n"
+    let names = R::COLUMNS.iter().map(|column| column.name);
+    names.chain(R::TASK.map(|_| TASK_NAME)).collect::<Vec<_>>().join(",") + "\n"
 }
 
 /// The lines of these rows, to be appended to those before.
-pub(super) fn csv_lines<R: Row>(rows: &[R]) -> String {
+pub(super) fn csv_lines<R: Row>(rows: &[R], tasks: &[String]) -> String {
     let mut text = String::new();
     for row in rows {
         let cells = R::COLUMNS.iter().map(|column| to_text(column.kind, (column.get)(row)));
+        let name = R::TASK.map(|task| quoted(task_name(tasks, task(row))));
+        let cells = cells.chain(name);
         text += &cells.collect::<Vec<_>>().join(",");
         text.push('\n');
     }
     text
 }
 
-fn to_csv<R: Row>(rows: &[R]) -> String {
-    header::<R>() + &csv_lines(rows)
+fn to_csv<R: Row>(rows: &[R], tasks: &[String]) -> String {
+    header::<R>() + &csv_lines(rows, tasks)
+}
+
+/// A name as a cell: always one line, in quotes where it must be.
+fn quoted(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match name.contains([',', '"']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name,
+    }
 }
 
 fn from_csv<R: Row>(text: &str, path: &Path) -> Result<Vec<R>, RecordError> {
@@ -55,7 +66,10 @@ fn from_csv<R: Row>(text: &str, path: &Path) -> Result<Vec<R>, RecordError> {
     let mut reader = csv::Reader::from_reader(&text.as_bytes()[..whole]);
     let header = reader.headers().map_err(|e| malformed(e.to_string()))?;
     let names: Vec<&str> = header.iter().collect();
-    let is_known = |name: &&str| R::COLUMNS.iter().any(|column| column.name == *name);
+    let is_known = |name: &&str| {
+        let is_task = R::TASK.is_some() && *name == TASK_NAME;
+        is_task || R::COLUMNS.iter().any(|column| column.name == *name)
+    };
     let places = places::<R>(&names).ok().filter(|_| names.iter().all(is_known));
     let other = || malformed("other columns than expected of this version".into());
     let places = places.ok_or_else(other)?;
@@ -67,27 +81,13 @@ fn from_csv<R: Row>(text: &str, path: &Path) -> Result<Vec<R>, RecordError> {
             let Some(cell) = place.and_then(|place| line.get(place)) else { continue };
             let bits = from_text(column.kind, cell).ok_or_else(|| {
                 let (name, cell) = (column.name, shortened(cell));
-                malformed(format!(
-                    "line {}: {name} = {cell:?}, expected a {:?}",
-                    idx + 2,
-                    column.kind
-                ))
+                malformed(format!("line {}: {name} = {cell:?}, expected {}", idx + 2, column.kind))
             })?;
             (column.set)(&mut row, bits);
         }
         rows.push(row);
     }
     Ok(rows)
-}
-
-fn to_text(kind: Kind, bits: u64) -> String {
-    match kind {
-        Kind::Count => bits.to_string(),
-        Kind::Optional if bits == ABSENT => String::new(),
-        Kind::Number | Kind::Optional => format!("{:?}", f64::from_bits(bits)),
-        Kind::Flag => (bits != 0).to_string(),
-        Kind::Word(words) => words.get(bits as usize).copied().unwrap_or_default().to_owned(),
-    }
 }
 
 fn from_text(kind: Kind, text: &str) -> Option<u64> {
@@ -110,13 +110,12 @@ mod tests {
         let text = rounds_to_csv(&history(2).rounds);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0].starts_with("round,clock_s,n_scheduled,n_took_part,n_late,bandwidth_hz"));
-        assert!(
-            lines[0].ends_with("aggregated,fallback,calibration_success,report_success,episodes")
-        );
+        let last = "aggregated,fallback,calibration_success,report_success,episodes,n_unfit";
+        assert!(lines[0].ends_with(last));
         assert_eq!(
             lines[1],
             "1,2.0,2,1,1,120.0,3.0,2.0,1.05,0.30000000000000004,0.75,300,7,337,,0.7,1.0,0,0.0,\
-             false,false,,,0"
+             false,false,,,0,0"
         );
         assert!(lines[2].contains(",inf,"));
     }
@@ -126,9 +125,13 @@ mod tests {
         let rows = history(6).rounds;
         assert_eq!(rounds_from_csv(&rounds_to_csv(&rows), Path::new("r.csv")).unwrap(), rows);
         let rows = history(8).calibrations;
-        let text = calibrations_to_csv(&rows);
-        assert!(text.starts_with("round,task,successes,episodes\n4,0,4,8\n4,1,0,8\n8,"), "{text}");
+        let text = calibrations_to_csv(&rows, &["push".into(), "a, \"b\"\n".into()]);
+        let start = "round,task,successes,episodes,task_name\n4,0,4,8,push\n";
+        assert!(text.starts_with(start), "{text}");
+        assert!(text[start.len()..].starts_with("4,1,0,8,\"a, \"\"b\"\" \"\n8,"), "{text}");
         assert_eq!(calibrations_from_csv(&text, Path::new("c.csv")).unwrap(), rows);
+        let old = "round,task,successes,episodes\n4,0,4,8\n";
+        assert_eq!(calibrations_from_csv(old, Path::new("c.csv")).unwrap(), rows[..1]);
     }
 
     #[test]
@@ -145,7 +148,7 @@ mod tests {
     fn a_bad_cell_is_named_with_line_and_column() {
         let text = rounds_to_csv(&history(2).rounds).replace("\n2,4.0", "\n2,four");
         let error = rounds_from_csv(&text, Path::new("r.csv")).unwrap_err().to_string();
-        assert_eq!(error, "r.csv: line 3: clock_s = \"four\", expected a Number");
+        assert_eq!(error, "r.csv: line 3: clock_s = \"four\", expected a number");
         assert!(rounds_from_csv("a,b\n1,2\n", Path::new("r.csv")).is_err());
         assert!(rounds_from_csv("", Path::new("r.csv")).is_err());
     }

@@ -25,6 +25,10 @@ pub(super) const LOCK: &str = ".lock";
 /// How the name of a TensorBoard file begins.
 pub(super) const SCALARS: &str = "events.out.tfevents";
 
+/// Files that are the same, byte for byte, for the same scenario, method and seed.
+pub const RESULT_FILES: [&str; 9] =
+    [SCENARIO, ROUNDS, CALIBRATION, EVENTS, TERMINALS, EPISODES, MODEL, CHECKPOINT, SUMMARY];
+
 /// Files to be written together, each at most once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Files(Vec<(String, Vec<u8>)>);
@@ -48,14 +52,14 @@ impl Files {
     /// `rounds.csv` and `calibration.csv`, to which rounds are appended.
     pub fn lines(self, history: &History) -> Self {
         let rounds = rounds_to_csv(&history.rounds).into_bytes();
-        let calibrations = calibrations_to_csv(&history.calibrations).into_bytes();
+        let calibrations = calibrations_to_csv(&history.calibrations, &history.tasks).into_bytes();
         self.with(ROUNDS, rounds).with(CALIBRATION, calibrations)
     }
 
     /// `terminals.parquet` and `episodes.parquet`, which are written anew each time.
     pub fn tables(self, history: &History) -> Result<Self, RecordError> {
-        let terminals = terminals_to_parquet(&history.terminals)?;
-        let episodes = episodes_to_parquet(&history.episodes)?;
+        let terminals = terminals_to_parquet(&history.terminals, &history.tasks)?;
+        let episodes = episodes_to_parquet(&history.episodes, &history.tasks)?;
         Ok(self.with(TERMINALS, terminals).with(EPISODES, episodes))
     }
 

@@ -104,6 +104,16 @@ impl RunFolder {
         self.read_json(SUMMARY)
     }
 
+    /// `summary.json` as it stands.
+    pub(crate) fn read_summary_value(&self) -> Result<Value, RecordError> {
+        self.read_json(SUMMARY)
+    }
+
+    /// Whether it holds events; folders of version 1 do not.
+    pub fn has_events(&self) -> bool {
+        self.path.join(EVENTS).exists()
+    }
+
     /// The text of `scenario.toml`.
     pub fn read_scenario(&self) -> Result<String, RecordError> {
         self.read_text(SCENARIO).map(|(_, text)| text)
@@ -154,7 +164,8 @@ impl RunFolder {
         }
     }
 
-    fn read_rows(&self) -> Result<History, RecordError> {
+    /// All rows, from the files of rows alone.
+    pub(crate) fn read_rows(&self) -> Result<History, RecordError> {
         let episodes = match self.read_episodes() {
             Err(RecordError::Absent { .. }) => Vec::new(), // in folders of version 1
             read => read?,

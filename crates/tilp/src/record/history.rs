@@ -1,6 +1,8 @@
 //! All rows so far, made of the events of a run.
 
 use super::event::{Decided, Event, EventId, Executed, read_events};
+use super::files::{CALIBRATION, EPISODES, ROUNDS, TERMINALS};
+use super::table::differ;
 use super::{CalibrationRow, EpisodeKind, EpisodeRow, RoundRow, TerminalRow};
 
 /// All rows of a run so far. They are made of its events and of nothing else, so a resumed run
@@ -106,6 +108,14 @@ impl History {
         row.filter(|_| !is_open)
             .ok_or_else(|| format!("a measurement in round {found}, expected round {expected}"))
     }
+}
+
+/// The first row of any file that is not the one expected.
+pub(crate) fn rows_differ(found: &History, expected: &History) -> Option<String> {
+    differ(ROUNDS, &found.rounds, &expected.rounds)
+        .or_else(|| differ(CALIBRATION, &found.calibrations, &expected.calibrations))
+        .or_else(|| differ(TERMINALS, &found.terminals, &expected.terminals))
+        .or_else(|| differ(EPISODES, &found.episodes, &expected.episodes))
 }
 
 #[cfg(test)]

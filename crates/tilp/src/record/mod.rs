@@ -22,6 +22,7 @@ mod metrics;
 mod parquet_file;
 mod process;
 mod recovery;
+mod reference;
 mod rows;
 mod stream;
 mod summary;
@@ -32,10 +33,11 @@ pub use checkpoint::{Checkpoint, Identity, StreamMark};
 pub use csv_file::{calibrations_from_csv, calibrations_to_csv, rounds_from_csv, rounds_to_csv};
 pub use error::RecordError;
 pub use event::{Event, EventId};
-pub use files::Files;
+pub use files::{Files, RESULT_FILES};
 pub use fingerprint::fingerprint;
 pub use folder::{FolderLock, RunFolder, unique_name, write_beside};
 pub use history::History;
+pub(crate) use history::rows_differ;
 pub use metrics::{
     FirstPassage, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,
     seconds_to_accuracy, server_steps, success_improvement, success_rate, total_energy,
@@ -46,6 +48,7 @@ pub use parquet_file::{
 };
 pub use process::{Moment, ProcessEvent, Times};
 pub use recovery::{EventMark, EventSummary, event_summaries, success_area};
+pub use reference::{ColumnAbout, FileColumns, file_columns};
 pub use rows::{CalibrationRow, EpisodeKind, EpisodeRow, RoundRow, TerminalRow};
 pub use stream::{Journal, Stream};
 pub use summary::{AtThresholds, Evaluation, Summary, n_far};

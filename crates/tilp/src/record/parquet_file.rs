@@ -12,19 +12,24 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::{
+    SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
+};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::table::{Column, Kind, Row, places};
+use super::table::{Column, Kind, Row, TASK_NAME, places, task_name};
 use super::{EpisodeRow, RecordError, TerminalRow};
 
 /// Rows of one group. The boundaries depend on nothing but the rows, so a resumed run writes the
 /// same bytes.
 const ROWS_PER_GROUP: usize = 1 << 16;
 
-/// The bytes of `terminals.parquet`.
-pub fn terminals_to_parquet(rows: &[TerminalRow]) -> Result<Vec<u8>, RecordError> {
-    to_parquet(rows, ROWS_PER_GROUP)
+/// The bytes of `terminals.parquet`, with these names of tasks.
+pub fn terminals_to_parquet(
+    rows: &[TerminalRow],
+    tasks: &[String],
+) -> Result<Vec<u8>, RecordError> {
+    to_parquet(rows, tasks, ROWS_PER_GROUP)
         .map_err(|e| RecordError::Encode { name: "terminals.parquet", reason: e.to_string() })
 }
 
@@ -34,9 +39,9 @@ pub fn terminals_from_parquet(file: File, path: &Path) -> Result<Vec<TerminalRow
         .map_err(|e| RecordError::Malformed { path: path.to_owned(), reason: e.to_string() })
 }
 
-/// The bytes of `episodes.parquet`.
-pub fn episodes_to_parquet(rows: &[EpisodeRow]) -> Result<Vec<u8>, RecordError> {
-    to_parquet(rows, ROWS_PER_GROUP)
+/// The bytes of `episodes.parquet`, with these names of tasks.
+pub fn episodes_to_parquet(rows: &[EpisodeRow], tasks: &[String]) -> Result<Vec<u8>, RecordError> {
+    to_parquet(rows, tasks, ROWS_PER_GROUP)
         .map_err(|e| RecordError::Encode { name: "episodes.parquet", reason: e.to_string() })
 }
 
@@ -46,7 +51,11 @@ pub fn episodes_from_parquet(file: File, path: &Path) -> Result<Vec<EpisodeRow>,
         .map_err(|e| RecordError::Malformed { path: path.to_owned(), reason: e.to_string() })
 }
 
-fn to_parquet<R: Row>(rows: &[R], rows_per_group: usize) -> Result<Vec<u8>, ParquetError> {
+fn to_parquet<R: Row>(
+    rows: &[R],
+    tasks: &[String],
+    rows_per_group: usize,
+) -> Result<Vec<u8>, ParquetError> {
     let writer_name = concat!("tilp version ", env!("CARGO_PKG_VERSION")).to_owned();
     let properties = WriterProperties::builder().set_created_by(writer_name).build();
     let mut bytes = Vec::new();
@@ -55,6 +64,13 @@ fn to_parquet<R: Row>(rows: &[R], rows_per_group: usize) -> Result<Vec<u8>, Parq
         let mut group = file.next_row_group()?;
         for column in R::COLUMNS {
             write_column(&mut group, column, group_rows)?;
+        }
+        if let Some(task) = R::TASK {
+            let names = group_rows.iter().map(|row| ByteArray::from(task_name(tasks, task(row))));
+            let names: Vec<ByteArray> = names.collect();
+            let mut writer = next_column(&mut group, TASK_NAME)?;
+            writer.typed::<ByteArrayType>().write_batch(&names, None, None)?;
+            writer.close()?;
         }
         group.close()?;
     }
@@ -167,22 +183,32 @@ fn read_column<R: Row>(
 }
 
 fn schema<R: Row>() -> Result<TypePtr, ParquetError> {
-    let field = |column: &Column<R>| {
-        let physical = match column.kind {
+    let field = |(name, kind): (&str, Kind)| {
+        let physical = match kind {
             Kind::Count => Physical::INT64,
             Kind::Number | Kind::Optional => Physical::DOUBLE,
             Kind::Flag => Physical::BOOLEAN,
             Kind::Word(_) => Physical::BYTE_ARRAY,
         };
-        let is_text = matches!(column.kind, Kind::Word(_));
-        Type::primitive_type_builder(column.name, physical)
+        let is_text = matches!(kind, Kind::Word(_));
+        Type::primitive_type_builder(name, physical)
             .with_repetition(Repetition::REQUIRED)
             .with_logical_type(is_text.then_some(LogicalType::String))
             .build()
             .map(Arc::new)
     };
-    let fields = R::COLUMNS.iter().map(field).collect::<Result<_, _>>()?;
+    let columns = R::COLUMNS.iter().map(|column| (column.name, column.kind));
+    let columns = columns.chain(R::TASK.map(|_| (TASK_NAME, Kind::Word(&[]))));
+    let fields = columns.map(field).collect::<Result<_, _>>()?;
     Ok(Arc::new(Type::group_type_builder("row").with_fields(fields).build()?))
+}
+
+fn next_column<'a>(
+    group: &'a mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
+    name: &str,
+) -> Result<SerializedColumnWriter<'a>, ParquetError> {
+    let missing = || ParquetError::General(format!("no column for {name}"));
+    group.next_column()?.ok_or_else(missing)
 }
 
 fn write_column<R: Row>(
@@ -190,9 +216,7 @@ fn write_column<R: Row>(
     column: &Column<R>,
     rows: &[R],
 ) -> Result<(), ParquetError> {
-    let Some(mut writer) = group.next_column()? else {
-        return Err(ParquetError::General(format!("no column for {}", column.name)));
-    };
+    let mut writer = next_column(group, column.name)?;
     let cells = rows.iter().map(column.get);
     match column.kind {
         Kind::Count => {
@@ -234,10 +258,36 @@ mod tests {
         (reader.num_row_groups(), terminals_from_parquet(file, &path).unwrap())
     }
 
+    fn tasks() -> Vec<String> {
+        ["push", "reach"].map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn the_last_column_has_the_names_of_the_tasks() {
+        let scratch = Scratch::new("names");
+        let rows = history(2).terminals;
+        let (file, _) = written(&scratch, &terminals_to_parquet(&rows, &tasks()).unwrap());
+        let reader = SerializedFileReader::new(file).unwrap();
+        let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();
+        assert_eq!(columns.last().unwrap().name(), "task_name");
+        let group = reader.get_row_group(0).unwrap();
+        let Ok(ColumnReader::ByteArrayColumnReader(mut names)) =
+            group.get_column_reader(columns.len() - 1)
+        else {
+            panic!("the names are text");
+        };
+        let mut found = Vec::new();
+        names.read_records(rows.len(), None, None, &mut found).unwrap();
+        let named = |row: &TerminalRow| tasks()[row.task as usize].clone();
+        let found: Vec<String> =
+            found.iter().map(|name| String::from_utf8(name.data().to_vec()).unwrap()).collect();
+        assert_eq!(found, rows.iter().map(named).collect::<Vec<_>>());
+    }
+
     #[test]
     fn a_truncated_file_is_refused_in_one_line() {
         let scratch = Scratch::new("truncated");
-        let bytes = terminals_to_parquet(&history(20).terminals).unwrap();
+        let bytes = terminals_to_parquet(&history(20).terminals, &tasks()).unwrap();
         for length in [0, 3, 4, 11, 12, bytes.len() / 2, bytes.len() - 5, bytes.len() - 1] {
             let (file, path) = written(&scratch, &bytes[..length]);
             let error = terminals_from_parquet(file, &path).unwrap_err().to_string();
@@ -248,7 +298,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_anywhere_never_panics() {
         let scratch = Scratch::new("flipped");
-        let bytes = terminals_to_parquet(&history(3).terminals).unwrap();
+        let bytes = terminals_to_parquet(&history(3).terminals, &tasks()).unwrap();
         // A stride that comes by every bit of a byte.
         for bit in (0..8 * bytes.len()).step_by(61) {
             let mut flipped = bytes.clone();
@@ -262,7 +312,7 @@ mod tests {
     fn episodes_come_back_and_a_flipped_bit_never_panics() {
         let scratch = Scratch::new("episodes");
         let rows = history(9).episodes;
-        let bytes = episodes_to_parquet(&rows).unwrap();
+        let bytes = episodes_to_parquet(&rows, &tasks()).unwrap();
         let (file, path) = written(&scratch, &bytes);
         assert_eq!(episodes_from_parquet(file, &path).unwrap(), rows);
         for bit in (0..8 * bytes.len()).step_by(7) {
@@ -276,7 +326,7 @@ mod tests {
     #[test]
     fn a_missing_column_is_named() {
         let scratch = Scratch::new("columns");
-        let bytes = to_parquet(&history(4).rounds, 100).unwrap();
+        let bytes = to_parquet(&history(4).rounds, &[], 100).unwrap();
         let (file, path) = written(&scratch, &bytes);
         let error = terminals_from_parquet(file, &path).unwrap_err().to_string();
         assert!(error.contains("no column `terminal`, expected"), "{error}");
@@ -285,7 +335,7 @@ mod tests {
     #[test]
     fn the_rows_come_back_from_the_file() {
         let rows = history(20).terminals;
-        let (n_groups, found) = read("parquet", &terminals_to_parquet(&rows).unwrap());
+        let (n_groups, found) = read("parquet", &terminals_to_parquet(&rows, &tasks()).unwrap());
         assert_eq!(n_groups, 1);
         assert_eq!(format!("{found:?}"), format!("{rows:?}"));
     }
@@ -293,15 +343,15 @@ mod tests {
     #[test]
     fn many_rows_fall_into_groups_of_fixed_size() {
         let rows = history(20).terminals;
-        let (n_groups, found) = read("groups", &to_parquet(&rows, 7).unwrap());
+        let (n_groups, found) = read("groups", &to_parquet(&rows, &tasks(), 7).unwrap());
         assert_eq!(n_groups, 60usize.div_ceil(7));
         assert_eq!(format!("{found:?}"), format!("{rows:?}"));
     }
 
     #[test]
     fn the_same_rows_give_the_same_bytes() {
-        let bytes = || terminals_to_parquet(&history(50).terminals).unwrap();
+        let bytes = || terminals_to_parquet(&history(50).terminals, &tasks()).unwrap();
         assert_eq!(bytes(), bytes());
-        assert_eq!(read("empty", &terminals_to_parquet(&[]).unwrap()).1, []);
+        assert_eq!(read("empty", &terminals_to_parquet(&[], &[]).unwrap()).1, []);
     }
 }

@@ -1,6 +1,7 @@
 //! How a run lives through its events: the area under its success curve, and the time until what
 //! an event cost is back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RoundRow;
@@ -14,19 +15,19 @@ pub struct EventMark {
     pub name: String,
 }
 
-/// What an event cost, and when that was back. All of success is measured on report episodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What an event cost, and when that was recovered. Success is measured on report episodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSummary {
     /// What it is called.
     pub name: String,
     /// It happened at the start of this round.
     pub round: u64,
-    /// Success at the last measurement before it; none if there was none.
+    /// Success at the last measurement before it; null if there was none.
     pub success_before: Option<f64>,
-    /// The lowest success measured from then on, before the next event; none if there was none.
+    /// The lowest success measured from then on, before the next event; null if there was none.
     pub success_lowest: Option<f64>,
-    /// Simulated seconds from the event until 90 % of the difference is back; none if there was
-    /// no difference, or if it never came back.
+    /// Simulated seconds from the event until 90 % of the difference is recovered; null if there was
+    /// no difference, or if it was never recovered.
     pub recovery_s: Option<f64>,
 }
 

@@ -17,7 +17,7 @@ row!(
         n_scheduled: u64,
         /// Terminals that counted in learning.
         n_took_part: u64,
-        /// Scheduled terminals that fit their memory and missed the deadline.
+        /// Scheduled terminals that fit their memory and did not finish in time.
         n_late: u64,
         /// Bandwidth asked for by all scheduled terminals together.
         bandwidth_hz: f64,
@@ -83,9 +83,9 @@ row!(
         scheduled: bool,
         /// It counted in learning.
         took_part: bool,
-        /// It was scheduled, fits its memory, and missed the deadline.
+        /// It was scheduled, fits its memory, and did not finish in time.
         late: bool,
-        /// The round closed before it had finished, what it owed included.
+        /// The round closed before it had finished, its pending upload included.
         unfinished: bool,
         /// Bandwidth decided.
         bandwidth_asked_hz: f64,
@@ -99,15 +99,16 @@ row!(
         compression: f64,
         /// True delay.
         delay_s: f64,
-        /// Delay as the base station measured it: no longer than the round was open.
+        /// Delay as the base station measured it, with measurement noise. If the terminal did not
+        /// finish: the time at which the round closed (a lower bound).
         delay_observed_s: f64,
-        /// The part of it that was computation, as measured.
+        /// The part of the measured delay that was computation.
         computation_observed_s: f64,
         /// True energy spent on transmission.
         energy_radio_j: f64,
         /// True energy spent on computation.
         energy_compute_j: f64,
-        /// Energy as the base station measured it.
+        /// Energy as the base station measured it, with measurement noise.
         energy_observed_j: f64,
         /// Activation bytes sent up.
         bytes_up: u64,
@@ -119,13 +120,14 @@ row!(
         loss: f64,
         /// Norm of its client-side gradient.
         gradient_norm: f64,
-        /// Loss of the deployed policy on its data before the round, in the rounds that are looked at.
+        /// Loss of the deployed policy on its data before the round, every `evaluation.loss_every`
+        /// rounds.
         deployed_loss_before: f64,
         /// The same after the round.
         deployed_loss_after: f64,
         /// Front layers it held in their current version before the round.
         held_layers: u64,
-        /// Front layers it had trained and owed before the round.
+        /// Front layers it had trained and not yet uploaded before the round.
         owed_layers: u64,
         /// Samples in its data set.
         n_samples: u64,
@@ -136,6 +138,7 @@ row!(
         unfit: bool,
     }
     added "unfit"
+    named by task
 );
 
 row!(
@@ -150,6 +153,7 @@ row!(
         /// Episodes run.
         episodes: u64,
     }
+    named by task
 );
 
 row!(
@@ -168,6 +172,7 @@ row!(
         /// Episodes run.
         episodes: u64,
     }
+    named by task
 );
 
 /// The three disjoint sets of episodes.

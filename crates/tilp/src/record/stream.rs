@@ -82,7 +82,7 @@ impl Stream {
         let Self { history, bytes, events } = self;
         let path = |name: &str| folder.path().join(name);
         let rounds = rounds_to_csv(&history.rounds);
-        let calibrations = calibrations_to_csv(&history.calibrations);
+        let calibrations = calibrations_to_csv(&history.calibrations, &history.tasks);
         let start_s = folder.keep_one_board()?.unwrap_or(now_s as u64);
         let mut scalars = ScalarEvents::new(start_s);
         let mut drawn = scalars.start();
@@ -174,9 +174,9 @@ impl Journal {
         self.n_pending = 0;
         let new = &self.history.rounds[rounds..];
         let drawn: Vec<u8> = new.iter().flat_map(|row| self.scalars.round(row)).collect();
-        self.rounds.append(csv_lines(new).as_bytes())?;
-        self.calibrations
-            .append(csv_lines(&self.history.calibrations[calibrations..]).as_bytes())?;
+        self.rounds.append(csv_lines(new, &[]).as_bytes())?;
+        let History { calibrations: rows, tasks, .. } = &self.history;
+        self.calibrations.append(csv_lines(&rows[calibrations..], tasks).as_bytes())?;
         self.board.append(&drawn)?;
         self.written = Written::of(&self.history);
         Ok(())

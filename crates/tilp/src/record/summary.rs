@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -36,7 +37,7 @@ pub struct Evaluation {
 }
 
 /// A value for each success threshold; none where it was not reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtThresholds<T> {
     /// At a success of 60 %.
     #[serde(rename = "0.6")]
@@ -55,8 +56,8 @@ impl<T> AtThresholds<T> {
     }
 }
 
-/// The metrics of one run. A mean over nothing, or a rate without an episode, is none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The metrics of one run. A mean over nothing, or a rate without an episode, is null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// What kind of scenario it was, where that needs saying: a profile scenario has neither robots
     /// nor tensors.
@@ -66,7 +67,7 @@ pub struct Summary {
     pub rounds: u64,
     /// Success on final episodes of all terminals.
     pub success_final: Option<f64>,
-    /// Its 95 % interval after Wilson.
+    /// Wilson's 95 % interval of the final success.
     pub success_final_interval: Option<[f64; 2]>,
     /// Final success of the far third of the terminals, by the mean of the large-scale gains
     /// that they reported.
@@ -81,9 +82,9 @@ pub struct Summary {
     pub server_steps_per_round: Option<f64>,
     /// Rounds until a success is reached on report episodes.
     pub rta: AtThresholds<u64>,
-    /// Simulated seconds until then.
+    /// Simulated seconds until a success is reached on report episodes.
     pub tta_s: AtThresholds<f64>,
-    /// Terminal energy until then.
+    /// Energy of all terminals until a success is reached on report episodes.
     pub eta_j: AtThresholds<f64>,
     /// Mean latency of a round.
     pub latency_mean_s: Option<f64>,
@@ -91,11 +92,11 @@ pub struct Summary {
     pub latency_p50_s: Option<f64>,
     /// Latency that 95 % of the rounds do not exceed.
     pub latency_p95_s: Option<f64>,
-    /// Terminal energy.
+    /// Energy of all terminals.
     pub energy_total_j: f64,
-    /// The part of it spent on transmission.
+    /// Energy of all terminals that was spent on transmission.
     pub energy_radio_j: f64,
-    /// The part of it spent on computation.
+    /// Energy of all terminals that was spent on computation.
     pub energy_compute_j: f64,
     /// Activations sent up.
     pub volume_total_bytes: u64,
@@ -119,16 +120,17 @@ pub struct Summary {
     pub eval_episodes_total: u64,
     /// Simulated time of the run.
     pub clock_total_s: f64,
-    /// Of each budget of the run the share that was used.
+    /// Used share of each budget of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budget_used: BTreeMap<String, f64>,
     /// Round and success on report episodes; round 0 is the base policy. A round counts the
     /// terminals that were there.
     pub success_curve: Vec<(u64, f64)>,
-    /// Of a run with events: the area under this curve, divided by the rounds that it spans.
+    /// Only for a scenario with events: the area under the success curve, divided by the rounds that
+    /// it spans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_area: Option<f64>,
-    /// What every event cost, and when that was back.
+    /// What every event of the scenario cost, and when that was recovered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventSummary>,
 }

@@ -1,5 +1,7 @@
 //! One list of columns per kind of row, from which CSV and Parquet are written.
 
+use std::fmt;
+
 /// How the 64 bits of a cell are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -15,9 +17,32 @@ pub(super) enum Kind {
     Word(&'static [&'static str]),
 }
 
-/// One column: its name, and the way in and out of a row.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => f.write_str("a whole number"),
+            Self::Number => f.write_str("a number"),
+            Self::Optional => f.write_str("a number, or nothing"),
+            Self::Flag => f.write_str("true or false"),
+            Self::Word(words) => write!(f, "one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// The name of the column that follows the others in a table with an index of tasks.
+pub(super) const TASK_NAME: &str = "task_name";
+
+/// The name of a task; empty if it is not known.
+pub(super) fn task_name(names: &[String], task: u64) -> &str {
+    let place = usize::try_from(task).ok();
+    place.and_then(|place| names.get(place)).map_or("", String::as_str)
+}
+
+/// One column: its name, its meaning, and the way in and out of a row.
 pub(super) struct Column<R> {
     pub(super) name: &'static str,
+    /// The text of the field's documentation.
+    pub(super) about: &'static str,
     pub(super) kind: Kind,
     pub(super) get: fn(&R) -> u64,
     pub(super) set: fn(&mut R, u64),
@@ -29,6 +54,9 @@ pub(super) trait Row: Default + 'static {
     const COLUMNS: &'static [Column<Self>];
     /// Columns that files of an earlier version lack. A row of such a file has the default there.
     const ADDED: &'static [&'static str];
+    /// The index of the row's task. Where there is one, files have its name in a last column,
+    /// which is not read back.
+    const TASK: Option<fn(&Self) -> u64> = None;
 }
 
 /// The place of each column among the names found; none for one that was added later. The name of
@@ -42,6 +70,38 @@ pub(super) fn places<R: Row>(found: &[&str]) -> Result<Vec<Option<usize>>, &'sta
         }
     };
     R::COLUMNS.iter().map(place).collect()
+}
+
+/// The first row that is not the one expected: its place, the column and both values.
+pub(super) fn differ<R: Row>(file: &str, found: &[R], expected: &[R]) -> Option<String> {
+    let cell = |(place, (found, expected)): (usize, (&R, &R))| {
+        let column = R::COLUMNS.iter().find(|one| !same(one, found, expected))?;
+        let [found, expected] =
+            [found, expected].map(|row| to_text(column.kind, (column.get)(row)));
+        let name = column.name;
+        Some(format!("{file}, row {}: {name} = {found}, expected {expected}", place + 1))
+    };
+    let first = found.iter().zip(expected).enumerate().find_map(cell);
+    let (n, wanted) = (found.len(), expected.len());
+    first.or_else(|| (n != wanted).then(|| format!("{file}: {n} rows, expected {wanted}")))
+}
+
+/// Whether two rows agree in a column. All NaNs are one.
+fn same<R: Row>(column: &Column<R>, a: &R, b: &R) -> bool {
+    let [a, b] = [a, b].map(|row| (column.get)(row));
+    let is_nan = |bits: u64| f64::from_bits(bits).is_nan() && bits != ABSENT;
+    a == b || column.kind == Kind::Number && is_nan(a) && is_nan(b)
+}
+
+/// A cell as text: the fewest digits that give a number back, nothing for one that is absent.
+pub(super) fn to_text(kind: Kind, bits: u64) -> String {
+    match kind {
+        Kind::Count => bits.to_string(),
+        Kind::Optional if bits == ABSENT => String::new(),
+        Kind::Number | Kind::Optional => format!("{:?}", f64::from_bits(bits)),
+        Kind::Flag => (bits != 0).to_string(),
+        Kind::Word(words) => words.get(bits as usize).copied().unwrap_or_default().to_owned(),
+    }
 }
 
 /// A field that fits a cell. Everything goes through its bits, so nothing is lost.
@@ -98,24 +158,27 @@ impl Cell for bool {
 /// an earlier version lack.
 macro_rules! row {
     (
-        $(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }
+        $(#[$doc:meta])* $name:ident { $($(#[doc = $about:literal])* $field:ident: $type:ty,)* }
         $(added $($added:literal),+)?
+        $(named by $task:ident)?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
-            $($(#[$about])* pub $field: $type,)*
+            $($(#[doc = $about])* pub $field: $type,)*
         }
 
         impl $crate::record::table::Row for $name {
             const COLUMNS: &'static [$crate::record::table::Column<Self>] =
                 &[$($crate::record::table::Column {
                     name: stringify!($field),
+                    about: concat!($($about),*),
                     kind: <$type as $crate::record::table::Cell>::KIND,
                     get: |row| $crate::record::table::Cell::to_cell(&row.$field),
                     set: |row, bits| row.$field = $crate::record::table::Cell::from_cell(bits),
                 }),*];
             const ADDED: &'static [&'static str] = &[$($($added),+)?];
+            $(const TASK: Option<fn(&Self) -> u64> = Some(|row| row.$task);)?
         }
     };
 }
@@ -141,5 +204,14 @@ mod tests {
         assert_eq!(places::<Tried>(&["new", "old"]), Ok(vec![Some(1), Some(0)]));
         assert_eq!(places::<Tried>(&["old"]), Ok(vec![Some(0), None]));
         assert_eq!(places::<Tried>(&["new"]), Err("old"));
+    }
+
+    #[test]
+    fn the_first_cell_that_differs_is_named() {
+        let row = |old, new| Tried { old, new };
+        assert_eq!(differ("t", &[row(1, 2)], &[row(1, 2)]), None);
+        let found = differ("t", &[row(1, 2), row(3, 4)], &[row(1, 2), row(3, 5)]);
+        assert_eq!(found.unwrap(), "t, row 2: new = 4, expected 5");
+        assert_eq!(differ("t", &[], &[row(1, 2)]).unwrap(), "t: 0 rows, expected 1");
     }
 }

@@ -105,7 +105,7 @@ impl fmt::Display for Seeds {
     }
 }
 
-/// Puts a run with robots together. `progress` hears how many terminals' demonstrations are made.
+/// Puts a run with robots together. `progress` is called with the number of terminals whose demonstrations are made.
 pub fn assemble(
     scenario: &Scenario,
     method: Method,
@@ -536,7 +536,8 @@ pub fn policy(scenario: &Scenario) -> Result<(Policy, Weights), ScenarioError> {
         Some((_, bytes)) => bytes.to_vec(),
         None => read(name).map_err(|error| wrong(error.to_string()))?,
     };
-    let weights = policy.weights_from(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let hint = "`tilp policy pretrain SCENARIO --set ... --out FILE` makes one of these sizes";
+    let weights = policy.weights_from(&bytes).map_err(|error| wrong(format!("{error}; {hint}")))?;
     Ok((policy, weights))
 }
 

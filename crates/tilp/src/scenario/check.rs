@@ -166,19 +166,15 @@ fn evaluation(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
 
 fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let reference = &raw.methods.reference;
-    if !raw.model.cuts.contains(&raw.methods.cut) {
-        let expected = format!("one of model.cuts {:?}", raw.model.cuts);
-        return Err(checker.wrong("methods.cut", raw.methods.cut, &expected));
-    }
+    checker.at_least("methods.cut", raw.methods.cut as u64, 1)?;
     checker.at_least("methods.reference.n_scheduled", reference.n_scheduled as u64, 1)?;
-    let most = raw.limits.compression;
-    checker.between("methods.reference.compression", reference.compression, 0.0, most)?;
+    checker.between("methods.reference.compression", reference.compression, 0.0, 0.99)?;
     checker.between("methods.reference.margin", reference.margin, 0.01, 1.0)?;
     checker.between("methods.reference.skip_far_share", reference.skip_far_share, 0.0, 0.99)?;
     // Not zero: a task without a deficit would never be drawn.
     checker.between("methods.reference.uniform_share", reference.uniform_share, 1e-6, 1.0)?;
     if let Some(near) = reference.near_compression {
-        checker.between("methods.reference.near_compression", near, 0.0, most)?;
+        checker.between("methods.reference.near_compression", near, 0.0, 0.99)?;
     }
     checker.between("methods.reference.deficit_prior", reference.deficit_prior, 0.0, 1e6)?;
     let told = reference.clairvoyant_episodes as u64;
@@ -198,6 +194,33 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     checker.within("methods.oracle.loss_samples", oracle.loss_samples as u64, 1, 100_000)?;
     checker.within("methods.oracle.success_episodes", oracle.success_episodes as u64, 1, 1000)?;
     super::check_tilp::tilp(checker, &raw.methods.tilp)
+}
+
+/// Refuses what only some methods use: their cut, and the compression of the reference rules. Other
+/// methods run whatever these are.
+pub(super) fn knobs_of(raw: &Raw, place: &str, uses: Uses) -> Result<(), ScenarioError> {
+    let checker = Checker { place };
+    if uses.cut && !raw.model.cuts.contains(&raw.methods.cut) {
+        let expected = format!("one of model.cuts {:?}", raw.model.cuts);
+        return Err(checker.wrong("methods.cut", raw.methods.cut, &expected));
+    }
+    if uses.compression {
+        let (reference, most) = (&raw.methods.reference, raw.limits.compression);
+        checker.between("methods.reference.compression", reference.compression, 0.0, most)?;
+        if let Some(near) = reference.near_compression {
+            checker.between("methods.reference.near_compression", near, 0.0, most)?;
+        }
+    }
+    Ok(())
+}
+
+/// Which shared knobs a method uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uses {
+    /// `methods.cut`.
+    pub(super) cut: bool,
+    /// `methods.reference.compression`.
+    pub(super) compression: bool,
 }
 
 pub(super) struct Checker<'a> {
@@ -249,7 +272,7 @@ impl Checker<'_> {
         if value >= least && value <= most {
             return Ok(());
         }
-        Err(self.wrong(field, value, &format!("{least} to {most}")))
+        Err(self.wrong(field, short(value), &format!("{} to {}", short(least), short(most))))
     }
 
     /// A number in single precision.
@@ -264,7 +287,7 @@ impl Checker<'_> {
         if value >= least as f32 && value <= most as f32 {
             return Ok(());
         }
-        Err(self.wrong(field, value, &format!("{least} to {most}")))
+        Err(self.wrong(field, value, &format!("{} to {}", short(least), short(most))))
     }
 
     /// Two bounds in order.
@@ -279,6 +302,7 @@ impl Checker<'_> {
         if least <= low && low <= high && high <= most {
             return Ok(());
         }
+        let (least, most) = (short(least), short(most));
         let expected = format!("two ascending values within {least} to {most}");
         Err(self.wrong(field, format!("{ends:?}"), &expected))
     }
@@ -293,7 +317,33 @@ impl Checker<'_> {
         if ends[0] > least && ends[0] <= ends[1] && ends[1] <= most {
             return Ok(());
         }
+        let (least, most) = (short(least), short(most));
         let expected = format!("two ascending values, above {least}, up to {most}");
         Err(self.wrong(field, format!("{ends:?}"), &expected))
+    }
+}
+
+/// A number as people write it: very large and very small ones in powers of ten.
+fn short(value: f64) -> String {
+    match value.abs() {
+        plain if plain == 0.0 || (1e-4..1e6).contains(&plain) || !plain.is_finite() => {
+            value.to_string()
+        }
+        _ => format!("{value:e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn very_large_and_very_small_numbers_are_written_in_powers_of_ten() {
+        let cases =
+            [(0.0, "0"), (0.25, "0.25"), (100e9, "1e11"), (-1e-6, "-1e-6"), (5e5, "500000")];
+        for (value, text) in cases {
+            assert_eq!(short(value), text);
+        }
+        assert_eq!(short(f64::NAN), "NaN");
     }
 }

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 use super::format;
 use super::program::ProgramError;
 use super::raw::Raw;
+use crate::exchange::in_words;
 
 /// The scenarios that come with the program: name and text.
 pub const BUILTIN: &[(&str, &str)] = &[
@@ -260,6 +261,7 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
         .unwrap_or_else(|| Value::String(value.trim().to_owned()));
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
+    let near = hint(table, key);
     let mut section = table;
     let unwritten = UNWRITTEN.contains(&key);
     for part in parts {
@@ -269,11 +271,11 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
         section = section
             .get_mut(part)
             .and_then(Value::as_table_mut)
-            .ok_or_else(|| wrong(key, format!("there is no section `{part}`")))?;
+            .ok_or_else(|| wrong(key, format!("there is no section `{part}`{near}")))?;
     }
     let old = section.get(last);
     if old.is_none() && !unwritten {
-        return Err(wrong(key, "there is no such field".into()));
+        return Err(wrong(key, format!("there is no such field{near}")));
     }
     // `--set x=1` for a field that holds 1.0 means 1.0.
     let value = match (old, value) {
@@ -284,13 +286,63 @@ fn apply_override(table: &mut Table, text: &str) -> Result<(), ScenarioError> {
     Ok(())
 }
 
+/// Keys that may have been meant, as the end of a message.
+fn hint(table: &Table, key: &str) -> String {
+    let mut values = Vec::new();
+    super::flatten("", table, &mut values);
+    let names = values.iter().map(|(name, _)| name.as_str()).chain(UNWRITTEN.iter().copied());
+    match &super::near::near(key, names)[..] {
+        [] => ", see `tilp scenario show default`".to_owned(),
+        near => format!(", did you mean {}?", near.join(" or ")),
+    }
+}
+
+/// Of these tables, those that a file has only a part of, and what the rest comes from.
+pub(super) fn merged_tables(name: &str, tables: &[&str]) -> Result<Vec<String>, ScenarioError> {
+    let (text, place, folder) = read(name)?;
+    let own = parse_table(&text, &place)?;
+    let Some(base) = own.get("extends").and_then(Value::as_str) else { return Ok(Vec::new()) };
+    let beside = folder.join(base);
+    let path = if beside.is_file() { beside.display().to_string() } else { base.to_owned() };
+    let (inherited, ..) = resolve(&path, 1)?;
+    let line = |table: &&str| {
+        let (mine, theirs) = (section(&own, table)?, section(&inherited, table)?);
+        let names = |keys: Vec<&String>| -> String {
+            keys.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        };
+        let rest: Vec<&String> = theirs
+            .iter()
+            .filter(|(key, value)| !mine.contains_key(*key) && value.as_integer() != Some(0))
+            .map(|(key, _)| key)
+            .collect();
+        let (set, n_rest) = (names(mine.keys().collect()), rest.len());
+        let rest = names(rest);
+        (n_rest > 0).then(|| {
+            format!("{table} sets {set} and keeps {rest} of `{base}`; write 0 for those not wanted")
+        })
+    };
+    Ok(tables.iter().filter_map(line).collect())
+}
+
+/// The table at a dotted path.
+fn section<'a>(table: &'a Table, path: &str) -> Option<&'a Table> {
+    path.split('.').try_fold(table, |table, part| table.get(part)?.as_table())
+}
+
 fn parse(table: Table, place: &str) -> Result<Raw, ScenarioError> {
     serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|error| {
         let field = error.path().to_string();
         let value = lookup(&table, &field).map(|value| format!("{} is wrong: ", compact(value)));
+        let message = in_words(&one_line(error.inner().message()));
+        let message = match message.starts_with("missing field") {
+            true => format!(
+                "{message}; a file that begins with `extends = \"default\"` contains only what differs"
+            ),
+            false => message,
+        };
         ScenarioError::Field {
             field: if field == "." { "scenario".into() } else { field },
-            reason: format!("{}{}", value.unwrap_or_default(), one_line(error.inner().message())),
+            reason: format!("{}{message}", value.unwrap_or_default()),
             place: place.to_owned(),
         }
     })

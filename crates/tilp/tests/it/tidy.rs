@@ -216,7 +216,7 @@ fn only_oracle_and_clairvoyant_are_told_the_truth() {
     let may = |word: &str| -> &[&str] {
         match word {
             "Truth" => &["clairvoyant.rs", "oracle.rs", "truth.rs"],
-            "be_told" => &["oracle.rs", "truth.rs", "network.rs", "training.rs"],
+            "be_told" => &["oracle.rs", "truth.rs", "network.rs", "training.rs", "task.rs"],
             _ => &["clairvoyant.rs", "oracle.rs"],
         }
     };
@@ -378,6 +378,8 @@ fn the_map_of_the_architecture_says_what_a_room_may_use() {
     let row = |room: &str| {
         let is_of = |line: &&str| {
             let path = line.strip_prefix("| `").and_then(|rest| rest.split('`').next());
+            // The testbed has a table of its own, with names that the library has too.
+            let path = path.filter(|path| !path.starts_with("crates/tilp-testbed/"));
             let name = path.and_then(|path| path.split("/src/").nth(1));
             name.is_some_and(|name| name.trim_end_matches(".rs") == room)
         };

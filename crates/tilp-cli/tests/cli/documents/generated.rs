@@ -10,7 +10,7 @@ use super::arguments::Arguments;
 use super::root;
 
 /// Compares a file with what it should be, or writes it.
-fn expect(name: &str, expected: &str) {
+pub fn expect(name: &str, expected: &str) {
     let path = root().join(name);
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&path, expected).unwrap();

@@ -47,7 +47,7 @@ mod tests {
         let twin = fake.twin(TwinOptions::default());
         let state = twin.state(&fake.observe());
         let mean = Field::new(&twin, &state, 4, true);
-        let mut sums = vec![0.0; 12];
+        let mut sums = [0.0; 12];
         for seed in 0..2000 {
             let mut drawn = mean.clone();
             drawn.draw_fades(&twin, &state, Seed::new(seed));

@@ -3,6 +3,8 @@
 //! A planner ranks terminals by it. It is the law of [`super::step`] to first order, so a change of
 //! that law has to be followed here; what a plan is scored with are the rollouts, not this.
 
+#![allow(clippy::needless_range_loop, reason = "lanes are indexed: several arrays move together")]
+
 use super::{Field, Futures};
 use crate::lanes::{LANES, Lanes, exp2, vectorised};
 

@@ -134,8 +134,8 @@ fn with_endless_data_every_terminal_is_as_measured() {
         let own = world.measure(&log_losses, 2_000);
         twin.calibrate(&log_losses, &by_group(&own), &own);
     }
-    for n in 0..TERMINALS {
-        let (found, truth) = (twin.predict(n, log_losses[n]), world.success(n, log_losses[n]));
+    for (n, &log_loss) in log_losses.iter().enumerate() {
+        let (found, truth) = (twin.predict(n, log_loss), world.success(n, log_loss));
         assert!((found - truth).abs() < 0.02, "{n}: {found} {truth}");
     }
     for group in 0..GROUPS {

@@ -137,11 +137,7 @@ impl Persist for TrainingTwin {
         let sums = of("sums", N_SHARED * n_terminals)?;
         self.sums = sums.as_chunks::<N_SHARED>().0.to_vec();
         self.since = of("since", n_terminals)?.to_vec();
-        self.advantage = match snapshot.len_of("twin/training/advantage") {
-            // Snapshots of version 1 have none.
-            0 => vec![0.0; n_terminals],
-            _ => snapshot.finite_f64("twin/training/advantage", n_terminals)?.to_vec(),
-        };
+        self.advantage = of("advantage", n_terminals)?.to_vec();
         self.restore_series(snapshot)?;
         self.restore_reports(snapshot)
     }

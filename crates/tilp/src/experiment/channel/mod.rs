@@ -10,7 +10,7 @@ pub use figures::figures;
 
 use super::RunError;
 use crate::record::{RecordError, RunFolder, TerminalRow};
-use crate::scenario::{Registry, Scenario, read_recording, recording};
+use crate::scenario::{Registry, Scenario, drawn_channel, read_recording, recording};
 use crate::statistics::{mean, quantile};
 use crate::units::{from_db, to_db};
 use crate::wireless::{Recording, RecordingError};
@@ -30,12 +30,10 @@ pub enum ChannelError {
     /// The scenario.
     #[error(transparent)]
     Scenario(#[from] crate::scenario::ScenarioError),
-    /// A scenario that has no recording.
-    #[error(
-        "scenario `{0}` draws its channel anew for every seed: run it and show the run's folder"
-    )]
-    Drawn(String),
 }
+
+/// Rounds that are shown of a channel that a scenario draws.
+const DRAWN_ROUNDS: usize = 200;
 
 /// What there is to say of a channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,8 +63,9 @@ pub struct ChannelReport {
     pub doppler_hz: Option<f64>,
 }
 
-/// Reads a channel: the folder of a run or of DeepMIMO, a file, or a scenario with a recording.
-pub fn read(name: &str) -> Result<Recording, ChannelError> {
+/// Reads a channel: the folder of a run or of DeepMIMO, a file, or that of a scenario; one that is drawn,
+/// with this seed.
+pub fn read(name: &str, seed: u64) -> Result<Recording, ChannelError> {
     let path = Path::new(name);
     if path.join("manifest.json").exists() {
         return of_run(&RunFolder::open(path)?);
@@ -75,7 +74,10 @@ pub fn read(name: &str) -> Result<Recording, ChannelError> {
         return Ok(read_recording(path)?);
     }
     let scenario = Scenario::load(name, &[])?;
-    recording(&scenario)?.ok_or_else(|| ChannelError::Drawn(scenario.name().to_owned()))
+    match recording(&scenario)? {
+        Some(recorded) => Ok(recorded),
+        None => Ok(drawn_channel(&scenario, seed, DRAWN_ROUNDS)?),
+    }
 }
 
 /// The channel that a run went through, with what its scenario's recording knows beside.
@@ -188,12 +190,13 @@ mod tests {
     #[test]
     fn the_recordings_that_come_with_the_program_can_be_shown() {
         for (name, sight) in [("factory-rt", 0.5..0.95), ("street-rt", 0.1..0.4)] {
-            let report = survey(&read(name).unwrap());
+            let report = survey(&read(name, 0).unwrap());
             assert_eq!((report.n_terminals, report.rounds), (50, 200), "{name}");
             assert!(sight.contains(&report.sight_share.unwrap()), "{name}: {report:?}");
             assert!(report.gain_db[0] < report.gain_db[4] - 5.0, "{name}: {report:?}");
         }
-        assert!(read("default").unwrap_err().to_string().contains("draws its channel anew"));
+        let drawn = read("default", 3).unwrap();
+        assert_eq!((drawn.gains_db.len(), &drawn.scene[..]), (200, "default, seed 3"));
     }
 
     #[test]

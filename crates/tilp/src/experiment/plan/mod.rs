@@ -12,7 +12,7 @@ pub use server::PlanServer;
 use crate::allocate::Clock;
 use crate::exchange::ExchangeError;
 use crate::record::{Checkpoint, RecordError};
-use crate::round::{Cell, CellError};
+use crate::round::{Cell, CellError, Observation};
 use crate::scenario::{
     Cache, Parts, Scenario, ScenarioError, World, assemble_world, data_sheets, method, n_layers,
     planner, suite_of, tasks,
@@ -72,12 +72,25 @@ impl PlanSpec {
             tilp.restore(&checkpoint.state)?;
         }
         let plan = tilp.explain(&seen);
-        let note = self.scenario.note();
-        Ok(PlanReport { note, ..PlanReport::new(&seen, &plan, suite_of(&self.scenario)) })
+        let (note, on_priors) = (self.scenario.note(), self.on_priors(&seen));
+        let report = PlanReport::new(&seen, &plan, suite_of(&self.scenario));
+        Ok(PlanReport { note, on_priors, ..report })
+    }
+
+    /// What the twin predicts from priors alone: without a run it has no measured delay, energy or
+    /// decrease of the loss, and success only if the observation has counts.
+    fn on_priors(&self, seen: &Observation) -> Vec<&'static str> {
+        if self.learned.as_ref().is_some_and(|checkpoint| checkpoint.round > 0) {
+            return Vec::new();
+        }
+        let counts = seen.terminals.iter().any(|view| view.success.is_some());
+        let measured = seen.success.is_some() || counts;
+        let success = (!measured).then_some("success");
+        ["delay", "energy", "loss"].into_iter().chain(success).collect()
     }
 
     /// What the base station sees in the first round of a run, or in the round that follows what
-    /// was learned, as JSON. `progress` hears how many terminals' demonstrations are made.
+    /// was learned, as JSON. `progress` is called with the number of terminals whose demonstrations are made.
     pub fn example(
         &self,
         cache: Option<&Cache>,

@@ -1,5 +1,6 @@
 //! A plan as rows: what is printed as JSON, and in words.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::allocate::{Plan, RunnerUp};
@@ -8,14 +9,17 @@ use crate::tasks::Suite;
 use crate::twin::Decrease;
 
 /// A plan with its reasons. What is infinite is null in JSON.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PlanReport {
     /// What kind of scenario it is for, where that needs saying.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
+    /// Predictions that rest on priors alone, since nothing was measured that could correct them: of
+    /// `delay`, `energy`, `loss` and `success`.
+    pub on_priors: Vec<&'static str>,
     /// The round to decide.
     pub round: u64,
-    /// Nobody is surely in time: this is the least bad.
+    /// No terminal is sure to be in time: the plan has the one with the best channel.
     pub fallback: bool,
     /// What the twin expects of the round.
     pub predicted: PredictedRow,
@@ -30,13 +34,13 @@ pub struct PlanReport {
 }
 
 /// What the twin expects of the round.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PredictedRow {
     /// Slowest scheduled terminal, likely.
     pub latency_s: f64,
     /// By how much the clock advances.
     pub duration_s: f64,
-    /// Energy of everybody involved.
+    /// Energy of all terminals involved.
     pub energy_j: f64,
     /// Mean loss of the terminals, before minus after.
     pub loss_decrease: f64,
@@ -50,7 +54,7 @@ pub struct PredictedRow {
     pub reward_task: f64,
     /// Second term of the reward.
     pub reward_communication: f64,
-    /// What is taken off the reward.
+    /// Penalty, subtracted from the reward.
     pub reward_penalty: f64,
     /// The reward of the round.
     pub reward: f64,
@@ -59,7 +63,7 @@ pub struct PredictedRow {
 }
 
 /// How far the round lowers the mean loss of the terminals of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LossDecreaseRow {
     /// The task.
     pub task: &'static str,
@@ -76,32 +80,32 @@ pub struct LossDecreaseRow {
 }
 
 /// What the search did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchRow {
     /// Iterations done.
     pub iterations: usize,
 }
 
 /// What one terminal is to do, and why.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TerminalPlanRow {
     /// Index of the terminal, from 0.
     pub terminal: usize,
     /// Its task.
     pub task: &'static str,
-    /// x_n.
+    /// Whether it takes part, x_n.
     pub scheduled: bool,
-    /// b_n.
+    /// Its bandwidth b_n.
     pub bandwidth_hz: f64,
-    /// p_n.
+    /// Its transmit power p_n.
     pub power_w: f64,
-    /// l_n.
+    /// Layers that it computes, l_n.
     pub cut: usize,
-    /// q_n.
+    /// Share of the exchanged data that is not sent, q_n.
     pub compression: f64,
     /// Likely delay.
     pub delay_s: f64,
-    /// Delay that is kept as surely as asked for.
+    /// Delay that is not exceeded with the probability `methods.tilp.sureness`.
     pub sure_delay_s: f64,
     /// Energy it spends.
     pub energy_j: f64,
@@ -111,28 +115,54 @@ pub struct TerminalPlanRow {
     pub why: String,
 }
 
-/// What decided about a terminal: see [`Reason`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// Why a terminal is in or out.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ReasonRow {
-    /// In, for what it brings.
-    Gain { own_success: f64, return_difference: Option<f64> },
-    /// In, because nobody is surely in time and it has the best channel.
-    LeastBad { sure_delay_s: f64 },
-    /// Out: not surely in time even alone with the whole band.
-    Unreachable { sure_delay_s: f64 },
+    /// Scheduled for what it brings.
+    Gain {
+        /// By how much its own success is higher than without it, a rate.
+        own_success: f64,
+        /// Return of the plan minus the return without it; null if without it no terminal is left.
+        return_difference: Option<f64>,
+    },
+    /// Scheduled, because no terminal is sure to be in time and it has the best channel.
+    LeastBad {
+        /// Its sure delay.
+        sure_delay_s: f64,
+    },
+    /// Out: not sure to be in time even alone with the whole band, full power and the most
+    /// compression.
+    Unreachable {
+        /// The least sure delay it could have.
+        sure_delay_s: f64,
+    },
     /// Out: not even the first cut fits its memory.
-    MemoryShort { need_bytes: u64, memory_bytes: u64 },
-    /// Out: beside the others somebody would not surely be in time.
-    Crowded { sure_delay_s: f64 },
-    /// Out: the plan would not be better for it.
-    WorthLess { return_difference: f64 },
-    /// Out, though the plan would be better for it: the search did not come across that.
-    Overlooked { return_difference: f64 },
+    MemoryShort {
+        /// What the first cut takes.
+        need_bytes: u64,
+        /// What it has.
+        memory_bytes: u64,
+    },
+    /// Out: with it, some terminal would not be sure to be in time.
+    Crowded {
+        /// The least sure delay of a round with it.
+        sure_delay_s: f64,
+    },
+    /// Out: it could be added, but the return would not be higher.
+    WorthLess {
+        /// Return with it minus the return of the plan.
+        return_difference: f64,
+    },
+    /// Out: the return would be higher with it, but the search did not find that.
+    Overlooked {
+        /// Return with it minus the return of the plan.
+        return_difference: f64,
+    },
 }
 
 /// A candidate that came close.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunnerUpRow {
     /// Its predicted return.
     pub score: f64,
@@ -153,6 +183,7 @@ impl PlanReport {
     pub fn new(seen: &Observation, plan: &Plan, suite: &Suite) -> Self {
         Self {
             note: None,
+            on_priors: Vec::new(),
             round: seen.round,
             fallback: plan.decision.fallback,
             predicted: predicted(plan),

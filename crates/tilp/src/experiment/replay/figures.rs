@@ -21,21 +21,21 @@ pub fn figures(forecasts: &Forecasts, report: &TwinReport) -> Vec<(String, Figur
     let thousandths = |unit| Kind::Amount { unit, factor: 1e3 };
     let loss = Kind::Amount { unit: "", factor: 1.0 };
     let quantities = [
-        ("delay.svg", of("delay", thousandths("ms"), &forecasts.delay)),
-        ("energy.svg", of("energy", thousandths("mJ"), &forecasts.energy)),
-        ("loss.svg", of("loss of a minibatch", loss, &forecasts.loss)),
-        ("decrease.svg", of("loss decrease of a round", Kind::Change, &forecasts.decrease)),
+        ("delay", of("delay", thousandths("ms"), &forecasts.delay)),
+        ("energy", of("energy", thousandths("mJ"), &forecasts.energy)),
+        ("loss", of("loss of a minibatch", loss, &forecasts.loss)),
+        ("decrease", of("loss decrease of a round", Kind::Change, &forecasts.decrease)),
         (
-            "decrease-tasks.svg",
+            "decrease-tasks",
             of("loss decrease of a task in a round", Kind::Change, &forecasts.group_decrease),
         ),
-        ("success.svg", of("success of a task", Kind::Share, &forecasts.success)),
+        ("success", of("success of a task", Kind::Share, &forecasts.success)),
     ];
     let run = format!("{} on {}, seed {}", report.method, report.scenario, report.seed);
     let mut figures: Vec<(String, Figure)> = (quantities.iter())
         .map(|(name, quantity)| ((*name).to_owned(), quantity.figure(&run, report.rounds)))
         .collect();
-    figures.push(("tasks.svg".to_owned(), tasks(report, &run)));
+    figures.push(("tasks".to_owned(), tasks(report, &run)));
     figures
 }
 

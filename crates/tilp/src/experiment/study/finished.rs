@@ -1,24 +1,27 @@
 //! What is kept of a finished run: all that tables and figures are made of.
 //!
-//! A run folder has megabytes; of this a study of hundreds of runs has a few, in `runs.jsonl`, so that
-//! it can be handed on, shown again and gone on with where the run folders are not.
+//! A run folder has megabytes. The file `runs.jsonl` of a study of hundreds of runs has a few: with it a
+//! study can be passed on, shown again and continued without its run folders.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Job, METRICS, Subject};
-use crate::record::{RecordError, RoundRow, RunFolder, Summary};
+use crate::record::{RecordError, RoundRow, RunFolder, Summary, TerminalRow};
 use crate::scenario::Seeds;
+use crate::statistics::quantile;
 
 /// The file of a study with a line for each finished run.
 pub(super) const FINISHED: &str = "runs.jsonl";
 
 /// A finished run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finished {
     /// Version of the program that made it.
     pub version: Option<String>,
@@ -28,10 +31,21 @@ pub struct Finished {
     pub summary: Summary,
     /// The run wherever its success was measured.
     pub curve: Vec<Sample>,
+    /// Quantiles of the latency of its rounds, from 0 to 100 % in steps of 5 %. Studies of earlier
+    /// versions do not have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_quantiles_s: Vec<f64>,
+    /// Share of the rounds in which each terminal was scheduled, from the best channel to the worst.
+    /// Studies of earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub participation: Vec<f64>,
 }
 
+/// Percent between two quantiles of the latency.
+pub(super) const LATENCY_STEP: usize = 5;
+
 /// A run where its success was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// After this round.
     pub round: u64,
@@ -47,14 +61,19 @@ pub struct Sample {
     pub volume_bytes: u64,
 }
 
-/// A line of `runs.jsonl`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Line {
+/// A line of `runs.jsonl`: a finished run of the study.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(in crate::experiment) struct Line {
+    /// Label of the point.
     point: String,
+    /// Name of the method.
     method: String,
+    /// The seed.
     seed: u64,
+    /// Replicate of the seed; not written if it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     replicate: u64,
+    /// Hash of the resolved scenario.
     scenario_hash: String,
     #[serde(flatten)]
     finished: Finished,
@@ -70,12 +89,26 @@ impl Finished {
         let summary = folder.read_summary()?;
         let manifest = folder.read_manifest()?;
         let text = |name: &str| manifest.get(name).and_then(Value::as_str).map(str::to_owned);
-        let curve = samples(&folder.read_rounds()?);
+        let rounds = folder.read_rounds()?;
+        let curve = samples(&rounds);
+        let latency = |at: usize| {
+            quantile(rounds.iter().map(|row| row.latency_s), (at * LATENCY_STEP) as f64 / 100.0)
+        };
+        let latency_quantiles_s = (0..=100 / LATENCY_STEP).filter_map(latency).collect();
+        let participation = participation(&folder.read_terminals()?);
         let commit = match (text("commit"), text("resumed_by")) {
             (Some(first), Some(last)) => Some(format!("{first}, then {last}")),
             (first, _) => first,
         };
-        Ok(Self { version: text("version"), commit, summary, curve })
+        let version = text("version");
+        Ok(Self { version, commit, summary, curve, latency_quantiles_s, participation })
+    }
+
+    /// The base policy, before any round, if it was measured.
+    pub(super) fn base(&self) -> Option<Sample> {
+        let (round, success) = *self.summary.success_curve.first().filter(|(at, _)| *at == 0)?;
+        let (latency_s, clock_s, energy_j) = (0.0, 0.0, 0.0);
+        Some(Sample { round, success, latency_s, clock_s, energy_j, volume_bytes: 0 })
     }
 
     /// Refuses what no run can have left: a success beyond 0 to 1, anything negative or no number.
@@ -101,6 +134,12 @@ impl Finished {
             within("curve.clock_s", sample.clock_s, f64::INFINITY)?;
             within("curve.energy_j", sample.energy_j, f64::INFINITY)?;
         }
+        for latency in &self.latency_quantiles_s {
+            within("latency_quantiles_s", *latency, f64::INFINITY)?;
+        }
+        for share in &self.participation {
+            within("participation", *share, 1.0)?;
+        }
         Ok(())
     }
 
@@ -124,6 +163,20 @@ fn within(name: &str, value: f64, most: f64) -> Result<(), String> {
         _ if most.is_finite() => Err(format!("{name} is {value}, expected 0 to {most}")),
         _ => Err(format!("{name} is {value}, expected 0 or more")),
     }
+}
+
+/// Of the rounds in which a terminal was there, the share in which it was scheduled; terminals with the
+/// best channel in their first round first.
+fn participation(rows: &[TerminalRow]) -> Vec<f64> {
+    let mut terminals: BTreeMap<u64, (f64, u64, u64)> = BTreeMap::new();
+    for row in rows {
+        let one = terminals.entry(row.terminal).or_insert((row.gain_db, 0, 0));
+        one.1 += u64::from(row.scheduled);
+        one.2 += 1;
+    }
+    let mut terminals: Vec<_> = terminals.into_values().collect();
+    terminals.sort_by(|a, b| b.0.total_cmp(&a.0));
+    terminals.iter().map(|(_, scheduled, there)| *scheduled as f64 / *there as f64).collect()
 }
 
 fn samples(rounds: &[RoundRow]) -> Vec<Sample> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::finished::kept;
+use super::grow::scenarios_differ;
 use super::{Episodes, Finished, Job, Plan, StudyKind, Subject};
 use crate::experiment::RunError;
 use crate::record::{RecordError, RunFolder, unique_name, write_beside};
@@ -71,10 +72,12 @@ pub enum StudyError {
     #[error("{0}")]
     Plan(String),
     /// There is something else.
-    #[error("{path}: holds another study, expected an empty folder or the same study")]
+    #[error("{path}: holds another study ({reason}), expected an empty folder or the same study")]
     Other {
         /// The folder.
         path: PathBuf,
+        /// In what it differs.
+        reason: String,
     },
     /// There is no study.
     #[error("{path}: no `study.json`, expected the folder of a study")]
@@ -85,7 +88,8 @@ pub enum StudyError {
 }
 
 impl StudyFolder {
-    /// Begins a study, or goes on with the same one.
+    /// Begins a study, continues the same one, or lets it grow: methods, seeds, points and replicates
+    /// of the same question on the same scenario are added to those that are there.
     pub fn create(path: &Path, plan: Plan, scenario: &Scenario) -> Result<Self, StudyError> {
         Self::create_with(path, plan, scenario, &Registry::builtin())
     }
@@ -100,13 +104,25 @@ impl StudyFolder {
         plan.jobs(scenario, registry)?; // all that is asked for exists
         plan.check(scenario, registry).map_err(StudyError::Plan)?;
         let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), plan.to_json())];
-        if !path.join(PLAN).exists() && is_free(path, &files[0].1)? {
+        let other = |reason: String| StudyError::Other { path: path.to_owned(), reason };
+        if !path.join(PLAN).exists() {
+            if !is_free(path, &files[0].1)? {
+                return Err(other("files without a study.json".into()));
+            }
             appear(path, &files)?;
         }
-        // Another shard may have begun the same study meanwhile, or somebody another one.
-        if !holds(path, &files)? {
-            return Err(StudyError::Other { path: path.to_owned() });
+        // Another shard may have begun the same study meanwhile, or another process another one.
+        let there = Self::open_with(path, registry)?;
+        if !holds(path, &files[..1])? {
+            let reason = scenarios_differ(&there.scenario, scenario);
+            return Err(other(reason.unwrap_or_else(|| "scenario.toml has another form".into())));
         }
+        let grown = there.plan.joined(&plan).map_err(other)?;
+        if grown == there.plan {
+            return Ok(there);
+        }
+        grown.check(scenario, registry).map_err(StudyError::Plan)?;
+        appear(path, &[(PLAN.to_owned(), grown.to_json())])?;
         Self::open_with(path, registry)
     }
 

@@ -1,12 +1,14 @@
 //! A study: every method with every seed at every point of a question, one run each.
 //!
 //! A study is a fixed list of [`Job`]s, so that shards, restarts and machines agree on who does what
-//! and where it lies. Finished runs are never done again; those that were interrupted go on.
+//! and where it lies. Finished runs are never done again; interrupted ones continue. A study can grow by
+//! methods, seeds, points and replicates.
 
 mod check;
 mod execute;
 mod finished;
 mod folder;
+mod grow;
 mod kind;
 mod questions;
 mod report;
@@ -14,6 +16,7 @@ mod table;
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::n_far;
@@ -21,15 +24,18 @@ use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
 pub use check::folder_name;
 pub use execute::{Executor, Observers, Tally};
+use finished::LATENCY_STEP;
+pub(super) use finished::Line;
 pub use finished::{Finished, Sample};
 pub use folder::{Outcome, RunResult, StudyError, StudyFolder, by_study, merged};
 pub use kind::StudyKind;
 pub use questions::{Axis, GROUPS, Question, ablations, comparison, sweep};
-pub use report::{Report, Section};
-pub use table::{Episodes, METRICS, Metric, Pairing, Row, Table};
+pub use report::{EVENT_COLUMNS, Report, Section};
+pub(super) use report::{STYLE, escaped};
+pub use table::{Episodes, METRICS, Metric, Pairing, RUN_COLUMNS, Row, TABLE_COLUMNS, Table};
 
 /// What a study asks, as `study.json` has it: enough to know all its runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// What is asked.
     pub question: StudyKind,
@@ -55,7 +61,7 @@ fn is_one(replicates: &u64) -> bool {
 }
 
 /// One point of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedPoint {
     /// What it is called in tables and folders.
     pub label: String,
@@ -66,7 +72,7 @@ pub struct PlannedPoint {
 }
 
 /// A row of a table: a method at a point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
     /// Label of the point.
     pub point: String,

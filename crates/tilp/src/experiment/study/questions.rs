@@ -79,7 +79,7 @@ fn or_else(named: &[String], usual: &[&str]) -> Vec<String> {
 }
 
 /// The row that the others are compared with: TiLP, or without it the first.
-fn reference(points: &[PlannedPoint]) -> Subject {
+pub(super) fn reference(points: &[PlannedPoint]) -> Subject {
     let subject = |point: &PlannedPoint, method: &str| Subject {
         point: point.label.clone(),
         method: method.to_owned(),

@@ -85,6 +85,36 @@ pub const METRICS: [Metric; 29] = [
     metric("eval_episodes_total", None, |run| Some(run.eval_episodes_total as f64)),
 ];
 
+/// Columns of `runs.csv` beside the metrics, with their meanings. `replicate` is written only if
+/// there are replicates; the metrics stand between `status` and `reason`.
+pub const RUN_COLUMNS: [(&str, &str); 6] = [
+    ("point", "Label of the point."),
+    ("method", "Name of the method."),
+    ("seed", "The seed."),
+    ("replicate", "Replicate of the seed."),
+    ("status", "`done`, `failed` or `missing`."),
+    ("reason", "Why the run failed."),
+];
+
+/// Columns of `table.csv`, with their meanings.
+pub const TABLE_COLUMNS: [(&str, &str); 15] = [
+    ("point", "Label of the point."),
+    ("method", "Name of the method."),
+    ("metric", "Name of the metric."),
+    ("runs", "Complete runs."),
+    ("values", "Seeds with a value of the metric."),
+    ("mean", "Mean over the seeds; empty if some seed has no value."),
+    ("low", "Lower end of its 95 % interval."),
+    ("high", "Upper end of its 95 % interval."),
+    ("interval", "How the interval was found: `wilson` or `bootstrap`."),
+    ("pairs", "Seeds that this row and the reference have in common."),
+    ("difference", "Mean of reference minus row, paired by seed."),
+    ("difference_low", "Lower end of its 95 % interval after Student."),
+    ("difference_high", "Upper end of its 95 % interval after Student."),
+    ("effect", "The mean difference in its standard deviations, with Hedges' correction."),
+    ("p", "p-value of the exact two-sided sign-flip test; empty below three pairs."),
+];
+
 /// One method at one point over its seeds.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -109,7 +139,7 @@ pub struct Pairing {
     pub difference: Estimate,
     /// The effect in standard deviations of the difference.
     pub effect: Option<f64>,
-    /// The p-value of the exact sign-flip test.
+    /// The p-value of the exact sign-flip test, from three pairs on.
     pub p: Option<f64>,
 }
 
@@ -236,6 +266,26 @@ const PRINTED: [(&str, &str, f64, usize); 8] = [
     ("violation", "violation_mean", 1.0, 4),
 ];
 
+/// Columns of the table for a terminal: title, metric, factor.
+const COMPACT: [(&str, &str, f64); 6] = [
+    ("succ %", "success_final", 1e2),
+    ("far %", "success_far", 1e2),
+    ("s to 70", "tta_s_0.7", 1.0),
+    ("J to 70", "eta_j_0.7", 1.0),
+    ("p50 s", "latency_p50_s", 1.0),
+    ("air MB", "air_total_bytes", 1e-6),
+];
+
+/// A number in at most seven letters: huge ones in powers of ten.
+fn short_number(value: f64) -> String {
+    match value.abs() {
+        huge if huge >= 1e5 => format!("{value:.1e}"),
+        large if large >= 100.0 => format!("{value:.0}"),
+        plain if plain >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
 impl Table {
     /// The tables of a plan from its runs.
     pub fn new(plan: &Plan, results: &[RunResult]) -> Self {
@@ -285,7 +335,8 @@ impl Table {
             pairs: differences.len(),
             difference: student_mean(&differences)?,
             effect: effect_size(&differences),
-            p: sign_flip(&differences),
+            // With two seeds it cannot be below one half.
+            p: sign_flip(&differences).filter(|_| differences.len() >= 3),
         })
     }
 
@@ -317,12 +368,13 @@ impl Table {
     /// One line a run: every metric, or why there is none.
     pub fn runs_csv(&self) -> String {
         let replicated = self.rows.iter().flat_map(Row::asked).any(|one| one.replicate > 0);
-        let mut head = vec!["point", "method", "seed"];
-        head.extend(replicated.then_some("replicate"));
-        head.push("status");
         let metrics = self.metrics();
+        let [point, method, seed, replicate, status, reason] = RUN_COLUMNS.map(|(name, _)| name);
+        let mut head = vec![point, method, seed];
+        head.extend(replicated.then_some(replicate));
+        head.push(status);
         head.extend(metrics.iter().map(|metric| metric.name));
-        head.push("reason");
+        head.push(reason);
         let none = || vec![String::new(); metrics.len()];
         let mut lines = vec![head.into_iter().map(str::to_owned).collect()];
         for row in &self.rows {
@@ -351,23 +403,7 @@ impl Table {
     /// One line for every row and metric: mean, interval, and the comparison with the reference, of a
     /// sweep with its method at the same point.
     pub fn table_csv(&self) -> String {
-        let head = [
-            "point",
-            "method",
-            "metric",
-            "runs",
-            "values",
-            "mean",
-            "low",
-            "high",
-            "interval",
-            "pairs",
-            "difference",
-            "difference_low",
-            "difference_high",
-            "effect",
-            "p",
-        ];
+        let head = TABLE_COLUMNS.map(|(name, _)| name);
         let mut lines = vec![head.map(str::to_owned).to_vec()];
         for (index, row) in self.rows.iter().enumerate() {
             for metric in self.metrics() {
@@ -412,6 +448,30 @@ impl Table {
         lines.extend(self.note().map(|note| format!("\n{note}")));
         lines.extend(self.gaps().iter().map(|gap| format!("\n{gap}")));
         lines.join("\n") + "\n"
+    }
+
+    /// The table for a terminal: means alone, in lines of at most 80 letters.
+    pub fn compact(&self) -> String {
+        let several = self.rows.iter().any(|row| row.subject.point != self.rows[0].subject.point);
+        let mut text = format!("{:24}{:>7}", "", "seeds");
+        COMPACT.iter().for_each(|(title, ..)| text += &format!("{title:>8}"));
+        text.push('\n');
+        for row in &self.rows {
+            let Subject { point, method } = &row.subject;
+            let name = if several { format!("{point} {method}") } else { method.clone() };
+            let name: String = name.chars().take(23).collect();
+            let seeds: String = row.seeds().chars().take(7).collect();
+            text += &format!("{name:24}{seeds:>7}");
+            for (_, metric, scale) in COMPACT {
+                let mean = row.estimate(Metric::named(metric)).map(|one| scale * one.mean);
+                let cell = mean.map_or_else(|| "-".to_owned(), short_number);
+                text += &format!("{cell:>8}");
+            }
+            text.push('\n');
+        }
+        text += "means over seeds; - if not every seed has a value. Intervals: table.md\n";
+        self.gaps().iter().for_each(|gap| text += &format!("{gap}\n"));
+        text
     }
 
     /// What failed and what is not there, in words.

@@ -1,5 +1,6 @@
 //! What was decided: what the terminals reported, the decision, and the reasons for it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{EventId, Number};
@@ -7,7 +8,7 @@ use crate::round::{Observation, Rationale, Reason, RoundOrder, TerminalId, Tiers
 use crate::rule::{Local, Rule};
 
 /// The base station decided.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decided {
     /// Its id.
     pub id: EventId,
@@ -36,8 +37,8 @@ pub struct Decided {
     pub rationale: Option<RationaleLine>,
 }
 
-/// [`Tiers`] as written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Which layers have copies of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TiersLine {
     /// Up to this layer every terminal has a copy of its own.
     pub own: usize,
@@ -50,7 +51,7 @@ pub struct TiersLine {
 }
 
 /// Report and decision, terminal by terminal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecidedTerminals {
     /// Ids.
     pub terminal: Vec<u32>,
@@ -68,15 +69,15 @@ pub struct DecidedTerminals {
     pub n_samples: Vec<usize>,
     /// Memory budget.
     pub memory_bytes: Vec<u64>,
-    /// x_n: whether it takes part.
+    /// Whether it takes part, x_n.
     pub scheduled: Vec<bool>,
-    /// b_n.
+    /// Bandwidth b_n.
     pub bandwidth_hz: Vec<Number>,
-    /// p_n.
+    /// Transmit power p_n.
     pub power_w: Vec<Number>,
-    /// l_n.
+    /// Layers that it computes, l_n.
     pub cut: Vec<usize>,
-    /// q_n.
+    /// Share of the exchanged data that is not sent, q_n.
     pub compression: Vec<Number>,
 }
 
@@ -179,8 +180,8 @@ impl DecidedTerminals {
     }
 }
 
-/// [`Rationale`] as written.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The predicted outcome of the decision, and the reasons for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RationaleLine {
     /// Slowest scheduled terminal, likely.
     pub latency_s: Number,
@@ -200,7 +201,7 @@ pub struct RationaleLine {
     pub reward_task: Number,
     /// Second term of the reward.
     pub reward_communication: Number,
-    /// What is taken off the reward.
+    /// Penalty, subtracted from the reward.
     pub reward_penalty: Number,
     /// Return over the horizon; none if no search has scored the decision.
     pub planned_return: Option<Number>,
@@ -209,11 +210,11 @@ pub struct RationaleLine {
 }
 
 /// Expectation and reason, terminal by terminal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RationaleTerminals {
     /// Likely delay.
     pub delay_s: Vec<Number>,
-    /// Delay that is kept as surely as asked for.
+    /// Delay that is not exceeded with the probability `methods.tilp.sureness`.
     pub sure_delay_s: Vec<Number>,
     /// Energy it spends.
     pub energy_j: Vec<Number>,
@@ -221,23 +222,23 @@ pub struct RationaleTerminals {
     pub reason: Vec<ReasonLine>,
 }
 
-/// [`Reason`] as written.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Why a terminal is in or out.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ReasonLine {
-    /// In, for what it brings.
+    /// Scheduled for what it brings.
     Gain {
         /// By how much its own success is higher than if it were left out.
         own_success: Number,
         /// Return of the plan minus the return without it.
         return_difference: Option<Number>,
     },
-    /// In, because nobody is surely in time and it has the best channel.
+    /// Scheduled, because no terminal is sure to be in time and it has the best channel.
     LeastBad {
         /// Its sure delay.
         sure_delay_s: Number,
     },
-    /// Out: not surely in time even alone with the whole band.
+    /// Out: not sure to be in time even alone with the whole band.
     Unreachable {
         /// The least sure delay it could have.
         sure_delay_s: Number,
@@ -249,17 +250,17 @@ pub enum ReasonLine {
         /// What it has.
         memory_bytes: u64,
     },
-    /// Out: beside the others somebody would not surely be in time.
+    /// Out: with it, some terminal would not be sure to be in time.
     Crowded {
         /// The least sure delay of a round with it.
         sure_delay_s: Number,
     },
-    /// Out: the plan would not be better for it.
+    /// Out: it could be added, but the return would not be higher.
     WorthLess {
         /// Return with it minus the return of the plan.
         return_difference: Number,
     },
-    /// Out, though the plan would be better for it: the search did not come across that.
+    /// Out: the return would be higher with it, but the search did not find that.
     Overlooked {
         /// Return with it minus the return of the plan.
         return_difference: Number,

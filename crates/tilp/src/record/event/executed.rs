@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Decided, EventId, Number};
 use crate::round::{Ledger, LossChange, Outcome};
 
 /// The cell executed the decision. Lists over terminals are in the order of the decision.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Executed {
     /// Its id.
     pub id: EventId,
@@ -24,7 +25,7 @@ pub struct Executed {
 
 /// What the base station observed, terminal by terminal. Delays and energies carry measurement
 /// noise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutedTerminals {
     /// It counted in learning.
     pub took_part: Vec<bool>,
@@ -49,7 +50,7 @@ pub struct ExecutedTerminals {
 }
 
 /// The experimenter's books of a round. No method sees them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Books {
     /// Slowest involved terminal, uncut up to the give-up time.
     pub latency_s: Number,
@@ -72,7 +73,7 @@ pub struct Books {
 }
 
 /// What really happened, terminal by terminal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BookedTerminals {
     /// Bandwidth it really had.
     pub bandwidth_hz: Vec<Number>,
@@ -91,7 +92,7 @@ pub struct BookedTerminals {
 }
 
 /// Losses before and after a round, terminal by terminal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LossesLine {
     /// Before the round.
     pub before: Vec<Number>,

@@ -12,6 +12,7 @@ pub use decided::{Decided, DecidedTerminals, RationaleLine, RationaleTerminals, 
 pub use executed::{BookedTerminals, Books, Executed, ExecutedTerminals, LossesLine};
 pub use number::Number;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Identity, Summary, format, success_rate};
@@ -19,7 +20,9 @@ use crate::round::{SuccessCount, TerminalSuccess};
 
 /// Round and place in the round, both of which count without gaps. Round 0 is what comes before
 /// the first round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct EventId(pub u64, pub u64);
 
 impl EventId {
@@ -35,7 +38,7 @@ impl EventId {
 }
 
 /// Something that happened in a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
     /// The first event: which run this is.
@@ -76,7 +79,7 @@ impl Event {
 }
 
 /// Which run this is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
     /// Always `[0, 0]`.
     pub id: EventId,
@@ -138,7 +141,7 @@ impl Header {
 }
 
 /// Success of each terminal at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// Its id; the round is the one at whose end the episodes were run.
     pub id: EventId,
@@ -159,7 +162,7 @@ impl Measurement {
 }
 
 /// Successes among episodes, terminal by terminal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuccessColumns {
     /// Ids of the terminals.
     pub terminal: Vec<u32>,
@@ -211,7 +214,7 @@ impl<'a> FromIterator<&'a TerminalSuccess> for SuccessColumns {
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finished {
     /// Its id, in the last round.
     pub id: EventId,

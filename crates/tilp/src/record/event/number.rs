@@ -1,7 +1,9 @@
 //! A real number in JSON that comes back bit for bit.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -20,6 +22,21 @@ impl Number {
 impl From<f64> for Number {
     fn from(value: f64) -> Self {
         Self(if value.is_nan() { f64::NAN } else { value })
+    }
+}
+
+impl JsonSchema for Number {
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let texts = ["inf", "-inf", "nan"];
+        json_schema!({ "anyOf": [{ "type": "number" }, { "enum": texts }] })
     }
 }
 

@@ -1,4 +1,4 @@
-//! A program without MuJoCo: whoever asks for LIBERO hears what is missing.
+//! A program without MuJoCo: asking for LIBERO is an error that says what is missing.
 
 use std::collections::BTreeMap;
 

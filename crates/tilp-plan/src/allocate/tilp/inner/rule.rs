@@ -4,6 +4,8 @@
 //! compression that cost it least. The terminals with the largest worth less cost take part. The
 //! band is shared with the least energy, and powers follow.
 
+#![allow(clippy::needless_range_loop, reason = "lanes are indexed: several arrays move together")]
+
 use super::InnerOptions;
 use crate::allocate::solve::{
     DemandLanes, exp_m1_lane as exp_m1, exponent_lane as exponent, most_exponent_lane, share_lanes,

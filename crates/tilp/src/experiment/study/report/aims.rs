@@ -33,6 +33,14 @@ struct Aim {
 }
 
 impl Aim {
+    /// What is asked for, in words.
+    fn threshold(&self, asked: f64) -> String {
+        match self.measure {
+            Measure::Points => format!("at least {asked:+.1} points"),
+            Measure::Ratio => format!("at most {asked:.2} times"),
+        }
+    }
+
     /// Whether a difference in points, or the logarithm of a ratio, is what is asked.
     fn is_met(&self, value: f64, asked: f64) -> bool {
         match self.measure {
@@ -69,15 +77,25 @@ enum Meeting {
 }
 
 /// The titles of the columns.
-pub const HEAD: [&str; 7] = [
+pub const HEAD: [&str; 9] = [
     "aim",
     "best of the eight with guard",
     "TiLP against it",
+    "aimed at",
     "verdict",
     "row of the highest success",
     "TiLP against it",
+    "aimed at",
     "verdict",
 ];
+
+/// Fewer seeds give no verdict.
+const LEAST_SEEDS: usize = 3;
+
+fn too_few(n_seeds: usize) -> String {
+    let seeds = if n_seeds == 1 { "seed" } else { "seeds" };
+    format!("none: {n_seeds} {seeds}, needs {LEAST_SEEDS}")
+}
 
 /// The verdicts as text in Markdown; none where TiLP was compared with nothing.
 pub fn markdown(plan: &Plan, table: &Table) -> Option<String> {
@@ -89,9 +107,9 @@ pub fn markdown(plan: &Plan, table: &Table) -> Option<String> {
     Some(text)
 }
 
-/// A line for every aim: title; rival, comparison and verdict twice. None without a row that TiLP can
+/// A line for every aim: title; rival, comparison, threshold and verdict twice. None without a row that TiLP can
 /// be held against; where none of the eight ran with guard alone, the first half says so.
-pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
+pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 9]>> {
     let ours = table.rows.get(table.reference).filter(|row| row.subject.method == "tilp")?;
     // The aims are about policies that move robots.
     if plan.question != StudyKind::Compare || ours.runs.is_empty() || table.note().is_some() {
@@ -107,7 +125,9 @@ pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 7]>> {
             None => ["none".into(), reached(ours, aim), "-".into()],
         };
         let [strong, beside, other] = held(ours, strongest, aim, aim.strongest);
-        lines.push([aim.title.clone(), rival, against, verdict, strong, beside, other]);
+        let [first, second] = [aim.best, aim.strongest].map(|asked| aim.threshold(asked));
+        let title = aim.title.clone();
+        lines.push([title, rival, against, first, verdict, strong, beside, second, other]);
     }
     lines.push(violation(ours));
     Some(lines)
@@ -199,6 +219,7 @@ fn held(ours: &Row, rival: &Row, aim: &Aim, asked: f64) -> [String; 3] {
     parts.extend(counts.map(|(count, text)| format!("{text} {count}")));
     let text = if seeds == 0 { "no seed in common".to_owned() } else { parts.join(", ") };
     let verdict = match estimate {
+        _ if (1..LEAST_SEEDS).contains(&meetings.len()) => too_few(meetings.len()),
         _ if only_ours + only_theirs > 0 => counted(&meetings, aim, asked),
         Some(estimate) => verdict(estimate, aim, asked).to_owned(),
         None => "-".to_owned(),
@@ -223,7 +244,6 @@ fn counted(meetings: &[Meeting], aim: &Aim, asked: f64) -> String {
     };
     let (won, all) = (meetings.iter().filter(is_won).count(), meetings.len());
     match won {
-        _ if all == 1 => (if won == 1 { "met" } else { "missed" }).to_owned() + " on the one seed",
         0 => "missed on every seed".to_owned(),
         _ if won == all => "met on every seed".to_owned(),
         _ => format!("met on {won} of {all} seeds"),
@@ -237,12 +257,10 @@ fn shown(estimate: Estimate, text: impl Fn(f64) -> String) -> String {
     text(estimate.mean) + &interval
 }
 
-/// Met or missed where the whole interval agrees; one pair of runs has none.
+/// Met or missed where the whole interval agrees.
 fn verdict(estimate: Estimate, aim: &Aim, asked: f64) -> &'static str {
     let good = |value: f64| aim.is_met(value, asked);
-    let Some(ends) = estimate.interval else {
-        return if good(estimate.mean) { "met by the one pair" } else { "missed by the one pair" };
-    };
+    let Some(ends) = estimate.interval else { return "-" };
     match ends.map(good) {
         [true, true] => "met",
         [false, false] => "missed",
@@ -251,17 +269,23 @@ fn verdict(estimate: Estimate, aim: &Aim, asked: f64) -> &'static str {
     }
 }
 
-fn violation(ours: &Row) -> [String; 7] {
+fn violation(ours: &Row) -> [String; 9] {
     let shares = ours.values(Metric::named("violation_zero_share"));
     let least = shares.iter().map(|(_, share)| *share).reduce(f64::min);
     let (text, verdict) = match least.filter(|_| shares.len() == ours.n_seeds()) {
-        Some(least) => (
-            format!("{:.2} % of the rounds in the worst run", 100.0 * least),
-            if least >= AIMS.zero_violation_share { "met" } else { "missed" },
-        ),
-        None => ("not measured in every run".to_owned(), "-"),
+        Some(least) => {
+            let is_met = least >= AIMS.zero_violation_share;
+            let verdict = match shares.len() {
+                few @ 0..LEAST_SEEDS => too_few(few),
+                _ => (if is_met { "met" } else { "missed" }).to_owned(),
+            };
+            (format!("{:.2} % of the rounds in the worst run", 100.0 * least), verdict)
+        }
+        None => ("not measured in every run".to_owned(), "-".to_owned()),
     };
-    ["rounds without violation", "", &text, verdict, "", &text, verdict].map(str::to_owned)
+    let asked = format!("at least {:.1} %", 100.0 * AIMS.zero_violation_share);
+    let (title, text, asked) = ("rounds without violation", &text[..], &asked[..]);
+    [title, "", text, asked, &verdict, "", text, asked, &verdict].map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -72,19 +72,22 @@ fn back(row: &Row, place: usize) -> String {
     }
 }
 
+/// Columns of `events.csv`, with their meanings.
+pub const EVENT_COLUMNS: [(&str, &str); 9] = [
+    ("point", "Label of the point."),
+    ("method", "Name of the method."),
+    ("seed", "The seed, with its replicate if it is not 0."),
+    ("success_area", "Mean success over the run: area under the success curve over its rounds."),
+    ("round", "The event happened at the start of this round."),
+    ("event", "Name of the event."),
+    ("success_before", "Success at the last measurement before the event."),
+    ("success_lowest", "The lowest success measured from then on, before the next event."),
+    ("recovery_s", "Simulated seconds until 90 % of the difference was back; empty if never."),
+];
+
 /// One line a run and event; none without events.
 pub fn events_csv(table: &Table) -> Option<String> {
-    let head = [
-        "point",
-        "method",
-        "seed",
-        "success_area",
-        "round",
-        "event",
-        "success_before",
-        "success_lowest",
-        "recovery_s",
-    ];
+    let head = EVENT_COLUMNS.map(|(name, _)| name);
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for row in &table.rows {

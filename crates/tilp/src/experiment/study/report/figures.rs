@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::study::table::without_q;
-use crate::experiment::study::{Axis as SweepAxis, Metric, Plan, Row, Sample, Table};
+use crate::experiment::study::{Axis as SweepAxis, Finished, Metric, Plan, Row, Sample, Table};
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
+use crate::scenario::Seeds;
 use crate::statistics::{bootstrap_mean, mean, stratified_shares_above};
 
 /// Methods that come first in a study with more than there are colours, in this order; those of the
@@ -31,19 +32,29 @@ const COLOURS: [Colour; 7] = [
 /// What a figure takes from a sample.
 type Pick = fn(&Sample) -> f64;
 
-/// The line of a method. With guard `fedsl` comes to what `asfl` does: dashed, it leaves the other to be
-/// seen below it.
-fn line_of(method: &str, points: Vec<(f64, f64)>) -> Mark {
-    if method.starts_with("fedsl") { Mark::Dashes(points) } else { Mark::Line(points) }
+/// A row of the table that is drawn, with its name and its colour.
+pub(super) struct Drawn<'a> {
+    pub row: &'a Row,
+    /// The names of all rows with the same runs.
+    pub name: String,
+    pub colour: Colour,
 }
 
 /// A line through the means over seeds and a band of their 95 % intervals; the horizontal place is a
-/// mean over seeds too.
-fn averaged(row: &Row, x: Pick, y: Pick) -> [Mark; 2] {
+/// mean over seeds too. Success starts with that of the base policy.
+fn averaged(row: &Row, x: Pick, y: Pick, is_success: bool) -> [Mark; 2] {
+    let curves: Vec<(u64, Vec<Sample>)> = row
+        .runs
+        .iter()
+        .map(|(seed, run)| {
+            let base = run.base().filter(|_| is_success);
+            (seed.seed, base.into_iter().chain(run.curve.iter().copied()).collect())
+        })
+        .collect();
     // Replicates of a seed are pooled.
     let mut seeds: BTreeMap<u64, Vec<&[Sample]>> = BTreeMap::new();
-    for (seed, run) in &row.runs {
-        seeds.entry(seed.seed).or_default().push(&run.curve[..]);
+    for (seed, curve) in &curves {
+        seeds.entry(*seed).or_default().push(curve);
     }
     let n = seeds.values().flatten().map(|run| run.len()).min().unwrap_or(0);
     let (mut line, mut band) = (Vec::new(), Vec::new());
@@ -57,30 +68,71 @@ fn averaged(row: &Row, x: Pick, y: Pick) -> [Mark; 2] {
         line.push((place, estimate.mean));
         band.extend(estimate.interval.map(|[low, high]| (place, low, high)));
     }
-    [Mark::Band(band), line_of(&row.subject.method, line)]
+    [Mark::Band(band), Mark::Line(line)]
 }
 
-/// Puts the bands behind the lines: many bands would hide them.
-fn bands_behind(panel: &mut Panel) {
-    panel.series.sort_by_key(|series| !matches!(series.mark, Mark::Band(_)));
+/// More bands in a panel cannot be read.
+const MOST_BANDS: usize = 3;
+
+/// Puts the bands behind the lines. Where there are too many, only that of the first line stays.
+pub(super) fn bands_readable(panel: &mut Panel) {
+    let is_band = |series: &Series| matches!(series.mark, Mark::Band(_));
+    let bands: Vec<Colour> =
+        panel.series.iter().filter(|one| is_band(one)).map(|one| one.colour).collect();
+    if bands.len() > MOST_BANDS {
+        panel.series.retain(|one| !is_band(one) || one.colour == bands[0]);
+    }
+    panel.series.sort_by_key(|series| !is_band(series));
 }
 
-/// Which rows are drawn, with their colours. That of the highest success always is.
-fn drawn(table: &Table) -> Vec<(&Row, Colour)> {
-    let mut rows: Vec<&Row> = table.rows.iter().filter(|row| !row.runs.is_empty()).collect();
+/// Which rows are drawn, with their colours. That of the highest success always is. Rows whose runs are
+/// the same are one.
+pub(super) fn drawn(table: &Table) -> Vec<Drawn<'_>> {
+    let mut rows: Vec<(&Row, String)> = Vec::new();
+    for row in table.rows.iter().filter(|row| !row.runs.is_empty()) {
+        match rows.iter_mut().find(|(other, _)| are_same(other, row)) {
+            Some((_, name)) => *name += &format!(" = {}", row.subject.method),
+            None => rows.push((row, row.subject.method.clone())),
+        }
+    }
     if rows.len() > COLOURS.len() {
         let success =
             |row: &Row| row.estimate(Metric::named("success_final")).map_or(0.0, |e| e.mean);
-        rows.sort_by(|a, b| success(b).total_cmp(&success(a)));
-        let best = rows[0].subject.clone();
+        rows.sort_by(|a, b| success(b.0).total_cmp(&success(a.0)));
+        let best = rows[0].0.subject.clone();
         // The order is stable: among those that are not named success decides.
-        let place = |row: &&Row| DRAWN.iter().position(|name| *name == row.subject.method);
-        rows.sort_by_key(|row| place(row).unwrap_or(DRAWN.len()));
+        let place = |row: &Row| DRAWN.iter().position(|name| *name == row.subject.method);
+        rows.sort_by_key(|(row, _)| place(row).unwrap_or(DRAWN.len()));
         let last = COLOURS.len() - 1;
-        let at = rows.iter().position(|row| row.subject == best).unwrap_or(last);
+        let at = rows.iter().position(|(row, _)| row.subject == best).unwrap_or(last);
         rows[last..=at.max(last)].rotate_right(1);
     }
-    rows.into_iter().zip(COLOURS).collect()
+    let coloured = rows.into_iter().zip(COLOURS);
+    coloured.map(|((row, name), colour)| Drawn { row, name, colour }).collect()
+}
+
+/// Whether the lines of two rows would lie on each other: the same success on the same seeds, and costs
+/// within a hundredth.
+fn are_same(a: &Row, b: &Row) -> bool {
+    let samples = |row: &Row| -> Vec<(Seeds, Sample)> {
+        let of_run = |(seed, run): &(Seeds, Finished)| -> Vec<(Seeds, Sample)> {
+            run.curve.iter().map(|sample| (*seed, *sample)).collect()
+        };
+        row.runs.iter().flat_map(of_run).collect()
+    };
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.01 * a.abs().max(b.abs());
+    let same = |((seed, a), (other, b)): (&(Seeds, Sample), &(Seeds, Sample))| {
+        let costs = [
+            (a.latency_s, b.latency_s),
+            (a.clock_s, b.clock_s),
+            (a.energy_j, b.energy_j),
+            (a.volume_bytes as f64, b.volume_bytes as f64),
+        ];
+        let measured = (seed, a.round, a.success) == (other, b.round, b.success);
+        measured && costs.iter().all(|(a, b)| near(*a, *b))
+    };
+    let (a, b) = (samples(a), samples(b));
+    !a.is_empty() && a.len() == b.len() && a.iter().zip(&b).all(same)
 }
 
 /// Success, latency and volume over the rounds, and success over seconds, joules and bytes.
@@ -103,18 +155,18 @@ pub fn convergence(table: &Table) -> Figure {
         (|one| one.energy_j, percent),
         (megabytes, percent),
     ];
-    for (row, colour) in drawn(table) {
+    for Drawn { row, name, colour } in drawn(table) {
         for (panel, (x, y)) in panels.iter_mut().zip(axes) {
-            for mark in averaged(row, x, y) {
+            for mark in averaged(row, x, y, panel.y.label.starts_with("success")) {
                 let name = match mark {
                     Mark::Band(_) => String::new(),
-                    _ => row.subject.method.clone(),
+                    _ => name.clone(),
                 };
                 panel.series.push(Series { name, colour, mark });
             }
         }
     }
-    panels.iter_mut().for_each(bands_behind);
+    panels.iter_mut().for_each(bands_readable);
     Figure {
         title: "Convergence: means over seeds, 95 % intervals".into(),
         panels: panels.to_vec(),
@@ -123,7 +175,7 @@ pub fn convergence(table: &Table) -> Figure {
     }
 }
 
-fn panel(title: &str, x: &str, y: &str, across: Scale, up: Scale) -> Panel {
+pub(super) fn panel(title: &str, x: &str, y: &str, across: Scale, up: Scale) -> Panel {
     Panel { title: title.into(), x: Axis::new(x, across), y: Axis::new(y, up), series: Vec::new() }
 }
 
@@ -139,13 +191,12 @@ pub fn profile(table: &Table) -> Figure {
     );
     panel.x = panel.x.over(0.0, 100.0);
     panel.y = panel.y.over(0.0, 100.0);
-    for (row, colour) in drawn(table) {
+    for Drawn { row, name, colour } in drawn(table) {
         let (line, band) = steps(&row.success_by_task());
-        let name = row.subject.method.clone();
         panel.series.push(Series { name: String::new(), colour, mark: Mark::Band(band) });
-        panel.series.push(Series { mark: line_of(&name, line), name, colour });
+        panel.series.push(Series { mark: Mark::Line(line), name, colour });
     }
-    bands_behind(&mut panel);
+    bands_readable(&mut panel);
     Figure {
         title: "Performance profiles, 95 % bands".into(),
         panels: vec![panel],
@@ -226,9 +277,10 @@ pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
             }
             let of = |name: String, mark: Mark| Series { name, colour, mark };
             panel.series.push(of(String::new(), Mark::Band(band)));
-            panel.series.push(of(method.clone(), line_of(method, line.clone())));
+            panel.series.push(of(method.clone(), Mark::Line(line.clone())));
             panel.series.push(of(String::new(), Mark::Dots(line)));
         }
+        bands_readable(&mut panel);
         panel
     });
     Figure {
@@ -257,8 +309,22 @@ mod tests {
     }
 
     #[test]
-    fn fedsl_is_dashed_so_that_what_lies_below_it_can_be_seen() {
-        assert!(matches!(line_of("fedsl+guard", vec![]), Mark::Dashes(_)));
-        assert!(matches!(line_of("asfl+guard", vec![]), Mark::Line(_)));
+    fn too_many_bands_leave_the_first_and_few_stay_behind_the_lines() {
+        let series = |colour, mark| Series { name: String::new(), colour, mark };
+        let mut one = panel("", "", "", Scale::Linear, Scale::Linear);
+        for colour in &COLOURS[..3] {
+            one.series.push(series(*colour, Mark::Line(vec![])));
+            one.series.push(series(*colour, Mark::Band(vec![])));
+        }
+        let bands = |panel: &Panel| {
+            let is_band = |one: &&Series| matches!(one.mark, Mark::Band(_));
+            panel.series.iter().take_while(is_band).count()
+        };
+        bands_readable(&mut one);
+        assert_eq!((bands(&one), one.series.len()), (3, 6));
+        one.series.push(series(COLOURS[3], Mark::Band(vec![])));
+        bands_readable(&mut one);
+        assert_eq!((bands(&one), one.series.len()), (1, 4));
+        assert_eq!(one.series[0].colour, COLOURS[0]);
     }
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod aims;
 mod columns;
+mod costs;
 mod differences;
 pub(super) mod events;
 pub(super) mod figures;
@@ -11,13 +12,17 @@ pub(super) mod page;
 mod paper;
 mod tables;
 
+pub use events::EVENT_COLUMNS;
+pub(in crate::experiment) use page::{STYLE, escaped};
+
 use super::check::folder_name;
 use super::finished::FINISHED;
 use super::folder::{PLAN, SCENARIO, note, note_text};
 use super::{
     Job, Outcome, Plan, RunResult, StudyError, StudyFolder, StudyKind, Table, by_study, merged,
 };
-use crate::plot::Figure;
+use crate::plot::{Figure, PaperWidth};
+use crate::scenario::Scenario;
 
 /// Studies that are shown together.
 pub struct Report {
@@ -27,7 +32,7 @@ pub struct Report {
 
 /// One study with all that was found.
 pub struct Section {
-    /// Its name among the others: question and scenario.
+    /// Its name: question and scenario; among others, that of its folder.
     pub name: String,
     /// What was asked.
     pub plan: Plan,
@@ -39,6 +44,8 @@ pub struct Section {
     pub scenario: String,
     /// What of it is set apart from the built-in scenario of the same name.
     pub set_apart: Vec<String>,
+    /// What to keep in mind if the runs are shorter than those of the built-in scenario.
+    pub caution: Option<String>,
     /// What is kept of the finished runs, a line each.
     pub finished: String,
     /// Notes on the runs that failed: file and text.
@@ -49,8 +56,13 @@ impl Report {
     /// Reads the studies in these folders. Those that hold shards of one study are one section.
     pub fn of(folders: &[StudyFolder]) -> Result<Self, StudyError> {
         let mut sections: Vec<Section> = Vec::new();
-        for shards in by_study(folders) {
-            let mut section = Section::of(&shards)?;
+        let studies = by_study(folders);
+        for shards in &studies {
+            let mut section = Section::of(shards)?;
+            if studies.len() > 1 {
+                let given = shards[0].path().file_name().map(|name| name.to_string_lossy());
+                section.name = given.map_or(section.name, |name| folder_name(&name));
+            }
             let is_taken = |name: &str| sections.iter().any(|other| other.name == name);
             let plain = section.name.clone();
             let numbered = (2..).map(|number| format!("{plain}-{number}"));
@@ -62,8 +74,8 @@ impl Report {
     }
 
     /// The files of the report, name and bytes: those of a single study side by side, those of
-    /// several in a folder each, and one page.
-    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+    /// several in a folder each, and one page. With a width the figures are also made for a paper.
+    pub fn files(&self, paper: Option<PaperWidth>) -> Vec<(String, Vec<u8>)> {
         let place = |section: &Section| match self.sections.len() {
             1 => String::new(),
             _ => format!("{}/", section.name),
@@ -71,7 +83,7 @@ impl Report {
         let mut files = vec![("report.html".to_owned(), page::page(self, &place).into_bytes())];
         for section in &self.sections {
             let named = |(name, bytes): (String, _)| (place(section) + &name, bytes);
-            files.extend(section.files().into_iter().map(named));
+            files.extend(section.files(paper).into_iter().map(named));
         }
         files
     }
@@ -92,14 +104,14 @@ impl Section {
         };
         let finished = shards[0].jobs.iter().zip(&results).filter_map(line).collect();
         let failures = results.iter().filter_map(failure).collect();
-        let name = format!("{}-{}", plan.question.folder(), plan.scenario);
-        let name = folder_name(&name);
+        let name = folder_name(&format!("{}-{}", plan.question.folder(), plan.scenario));
         let scenario = shards[0].scenario_text()?;
         let set_apart = shards[0].scenario.set_apart().unwrap_or_default();
-        Ok(Self { name, plan, table, figures, scenario, set_apart, finished, failures })
+        let caution = caution(&shards[0].scenario);
+        Ok(Self { name, plan, table, figures, scenario, set_apart, caution, finished, failures })
     }
 
-    fn files(&self) -> Vec<(String, Vec<u8>)> {
+    fn files(&self, paper: Option<PaperWidth>) -> Vec<(String, Vec<u8>)> {
         let text = |name: &str, text: String| (name.to_owned(), text.into_bytes());
         // With the first three and the notes on what failed the folder is that of a study again: to be
         // shown, or gone on with.
@@ -115,12 +127,21 @@ impl Section {
         files.extend(self.failures.iter().map(|(name, note)| text(name, note.clone())));
         files.extend(events::events_csv(&self.table).map(|lines| text("events.csv", lines)));
         files.extend(aims::markdown(&self.plan, &self.table).map(|aims| text("aims.md", aims)));
-        for (name, figure) in &self.figures {
-            files.push(text(&format!("{name}.svg"), figure.to_svg()));
-            files.push((format!("{name}.png"), figure.to_png()));
-        }
+        files.extend(self.figures.iter().flat_map(|(name, figure)| figure.files(name, paper)));
         files
     }
+}
+
+/// What to keep in mind of runs with fewer rounds than the built-in scenario has.
+fn caution(scenario: &Scenario) -> Option<String> {
+    let usual = Scenario::load(scenario.name(), &[]).ok()?.rounds();
+    let rounds = scenario.rounds();
+    (rounds < usual && scenario.budget().is_none()).then(|| {
+        format!(
+            "These runs have {rounds} of the scenario's {usual} rounds: rankings after {rounds} rounds \
+             are not those after {usual}."
+        )
+    })
 }
 
 /// The note on a run that failed, below the folder of the study.
@@ -135,9 +156,15 @@ fn figures_of(plan: &Plan, table: &Table) -> Vec<(String, Figure)> {
             vec![("sweep".to_owned(), figures::swept(plan, table, axis))]
         }
         StudyKind::Compare => vec![
-            ("convergence".to_owned(), figures::convergence(table)),
-            ("profiles".to_owned(), figures::profile(table)),
-        ],
+            Some(("convergence".to_owned(), figures::convergence(table))),
+            Some(("profiles".to_owned(), figures::profile(table))),
+            Some(("pareto".to_owned(), costs::pareto(table))),
+            costs::latencies(table).map(|figure| ("latency".to_owned(), figure)),
+            costs::participation(table).map(|figure| ("participation".to_owned(), figure)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         StudyKind::Ablate => Vec::new(),
     }
 }

@@ -90,7 +90,7 @@ fn codes(values: &[String]) -> String {
 }
 
 fn shown(section: &Section, place: &str) -> String {
-    let Section { name, plan, table, figures, scenario, set_apart, .. } = section;
+    let Section { name, plan, table, figures, scenario, set_apart, caution, .. } = section;
     let mut html = format!(
         "<section id=\"{}\">\n<h2>{}</h2>\n<p class=\"headline\">{}</p>\n",
         escaped(name),
@@ -99,6 +99,9 @@ fn shown(section: &Section, place: &str) -> String {
     );
     if let Some(note) = table.note() {
         let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(note));
+    }
+    if let Some(caution) = caution {
+        let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(caution));
     }
     if !set_apart.is_empty() {
         let (scenario, values) = (escaped(&plan.scenario), codes(set_apart));
@@ -139,7 +142,7 @@ fn shown(section: &Section, place: &str) -> String {
         links.push(link("aims.md"));
     }
     for (name, _) in figures {
-        links.extend([link(&format!("{name}.svg")), link(&format!("{name}.png"))]);
+        links.extend(["svg", "png", "pdf", "csv"].map(|end| link(&format!("{name}.{end}"))));
     }
     html + &format!("<p>Files: {}</p>\n</section>\n", links.join(", "))
 }
@@ -154,20 +157,30 @@ fn gaps(table: &Table) -> String {
     format!("<ul class=\"gaps\">\n{}\n</ul>\n", items.join("\n"))
 }
 
-const STYLE: &str = "\
+/// The looks of a page. A table that is wider than the page scrolls, and a shadow shows at which edge
+/// there is more.
+pub(in crate::experiment) const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1f2328; --ground: #ffffff; --line: #d0d7de; --quiet: #59636e;
-  --best: #0072b2; --paper: #f6f8fa; }
+  --best: #0072b2; --paper: #f6f8fa; --edge: rgba(31, 35, 40, 0.35); }
 @media (prefers-color-scheme: dark) { :root { --ink: #d0d7de; --ground: #0d1117; --line: #30363d;
-  --quiet: #9198a1; --best: #4aa8e0; --paper: #161b22; } }
+  --quiet: #9198a1; --best: #4aa8e0; --paper: #161b22; --edge: rgba(255, 255, 255, 0.3); } }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 1120px; margin: 0 auto; padding: 1rem; }
+main { max-width: 1240px; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.35rem; margin-top: 3rem; }
 h3 { font-size: 1.1rem; margin-top: 2rem; }
 .headline { font-size: 1.1rem; }
 .gaps { color: #d55e00; }
 .note { border-left: 4px solid #d55e00; padding-left: 0.8rem; font-weight: 700; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; scrollbar-width: thin; scrollbar-color: var(--quiet) transparent;
+  background: linear-gradient(to right, var(--ground) 30%, transparent) 0 0,
+    linear-gradient(to left, var(--ground) 30%, transparent) 100% 0,
+    linear-gradient(to right, var(--edge), transparent) 0 0,
+    linear-gradient(to left, var(--edge), transparent) 100% 0;
+  background-repeat: no-repeat; background-size: 3rem 100%, 3rem 100%, 1.2rem 100%, 1.2rem 100%;
+  background-attachment: local, local, scroll, scroll; }
+.scroll::-webkit-scrollbar { height: 10px; }
+.scroll::-webkit-scrollbar-thumb { background: var(--quiet); border-radius: 5px; }
 figure { margin: 2rem 0; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line); text-align: right;
@@ -192,6 +205,6 @@ p, li, h1, h2, h3, summary { overflow-wrap: anywhere; }
 ";
 
 /// Text as HTML has it.
-pub fn escaped(text: &str) -> String {
+pub(in crate::experiment) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

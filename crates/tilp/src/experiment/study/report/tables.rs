@@ -101,10 +101,10 @@ pub fn main_table(plan: &Plan, table: &Table) -> String {
         false => "",
     };
     let note = format!(
-        "<p>Means over seeds with 95 % intervals. Of success they are Wilson's on the episodes of all \
-         seeds: they know of the chance of episodes only, not of that of seeds. Of the rest they are \
-         bootstrap over seeds, and of so few seeds hold less than 95 % (67 % of three, 84 % of five \
-         normal values). Among rows with every seed the {places}. \"2 of 3\": reached with two of \
+        "<p>Means over seeds with 95 % intervals. Those of success are Wilson's on the episodes of all \
+         seeds: they cover episode noise only, not the variation between seeds. All others are bootstrap \
+         over seeds; with few seeds they hold less than 95 % (for normal values 67 % with three seeds, \
+         84 % with five). Among rows with every seed the {places}. \"2 of 3\": reached with two of \
          three seeds.{paper}</p>\n"
     );
     wrapped("Main results", &head, &body) + &note
@@ -202,8 +202,8 @@ pub fn pairs(plan: &Plan, table: &Table) -> String {
 
 const PAIRS: &str = "<p>Means of paired differences with Student's 95 % intervals, which hold 95 % of \
 normal values however few. Effect: mean difference in units of its standard deviation, corrected for \
-few seeds, from three pairs on. p: exact sign-flip test; with n seeds it cannot be below \
-2<sup>1-n</sup>.</p>\n";
+few seeds. p: exact sign-flip test; with n seeds it cannot be below 2<sup>1-n</sup>. Both from three \
+pairs on.</p>\n";
 
 fn pair_cells(pairing: Option<Pairing>, factor: f64) -> String {
     let Some(pairing) = pairing else { return "<td>-</td><td>-</td><td>-</td>".to_owned() };

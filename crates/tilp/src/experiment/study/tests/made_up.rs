@@ -50,6 +50,7 @@ pub fn report_of(plan: Plan, table: Table) -> Report {
         figures: Vec::new(),
         scenario: "name = \"tiny\"".to_owned(),
         set_apart: vec!["rounds = 7".to_owned()],
+        caution: Some("short < long".to_owned()),
         finished: String::new(),
         failures: Vec::new(),
     };
@@ -64,7 +65,7 @@ pub fn made_up_report() -> Report {
 
 /// The text of a file of a report.
 pub fn file(report: &Report, wanted: &str) -> String {
-    let files = report.files();
+    let files = report.files(None);
     let found = files.iter().find(|(name, _)| name == wanted);
     String::from_utf8(found.unwrap_or_else(|| panic!("{wanted}")).1.clone()).unwrap()
 }

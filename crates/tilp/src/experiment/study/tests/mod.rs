@@ -245,8 +245,13 @@ fn a_folder_holds_one_study() {
     let scratch = Scratch::new("one");
     let first = study(&scratch.path("a"));
     let other = comparison(&question(&["random"], &[0]));
-    let found = StudyFolder::create(first.path(), other.clone(), &scenario());
-    assert!(matches!(found, Err(StudyError::Other { .. })));
+    let changed = scenario().varied(&["limits.deadline_s=4.0".to_owned()]).unwrap();
+    let said = StudyFolder::create(first.path(), other.clone(), &changed).unwrap_err().to_string();
+    let expected = "holds another study (limits.deadline_s is 5.0, not 4.0), expected an empty";
+    assert!(said.contains(expected), "{said}");
+    let asked = ablations(&question(&[], &[0]));
+    let said = StudyFolder::create(first.path(), asked, &scenario()).unwrap_err().to_string();
+    assert!(said.contains("(question is `compare`, not `ablate`)"), "{said}");
     let second = StudyFolder::create(&scratch.path("b"), other, &scenario()).unwrap();
     assert_eq!(by_study(&[first, second]).len(), 2, "what is asked differs");
     fs::create_dir_all(scratch.path("c")).unwrap();
@@ -255,6 +260,29 @@ fn a_folder_holds_one_study() {
     let found = StudyFolder::create(&scratch.path("c"), plan, &scenario());
     assert!(matches!(found, Err(StudyError::Other { .. })));
     assert!(matches!(StudyFolder::open(&scratch.path("d")), Err(StudyError::Absent { .. })));
+}
+
+#[test]
+fn a_study_grows_by_methods_and_seeds_and_keeps_its_runs() {
+    let scratch = Scratch::new("grown");
+    let path = scratch.path("s");
+    let small = comparison(&question(&["random"], &[0]));
+    let small = StudyFolder::create(&path, small, &scenario()).unwrap();
+    let host = Silent::stopping_after(usize::MAX);
+    execute(&executor(), &small, Shard::WHOLE, &host).unwrap();
+    let more = comparison(&question(&["asfl+guard", "random"], &[1]));
+    let grown = StudyFolder::create(&path, more, &scenario()).unwrap();
+    assert_eq!(grown.plan.points[0].methods, ["random", "asfl+guard"]);
+    assert_eq!((&grown.plan.seeds[..], grown.jobs.len()), (&[0, 1][..], 4));
+    let tally = execute(&executor(), &grown, Shard::WHOLE, &host).unwrap();
+    assert_eq!((tally.done, host.saw("kept"), host.saw("done")), (4, 1, 1 + 3));
+    // It is the study that would have been asked for at once.
+    let whole = study(&scratch.path("whole"));
+    execute(&executor(), &whole, Shard::WHOLE, &host).unwrap();
+    assert_eq!(tables(&[grown]), tables(&[whole]));
+    // Asked for less, it stays what it is.
+    let same = StudyFolder::create(&path, small.plan.clone(), &scenario()).unwrap();
+    assert_eq!(same.jobs.len(), 4);
 }
 
 #[test]
@@ -317,7 +345,7 @@ fn a_run_that_another_program_goes_on_with_names_both() {
 /// The same study in another folder, without its run folders: what a report of it leaves.
 fn handed_on(study: &StudyFolder, path: &Path) -> StudyFolder {
     let report = Report::of(std::slice::from_ref(study)).unwrap();
-    crate::record::write_beside(path, &report.files()).unwrap();
+    crate::record::write_beside(path, &report.files(None)).unwrap();
     StudyFolder::open(path).unwrap()
 }
 
@@ -336,7 +364,7 @@ fn a_report_is_a_study_that_can_be_shown_and_gone_on_with_without_the_run_folder
     let gone_on = study(again.path());
     execute(&executor(), &gone_on, Shard::WHOLE, &host).unwrap();
     assert_eq!((host.saw("kept"), host.saw("done")), (2, 2));
-    let files = |study: StudyFolder| Report::of(&[study]).unwrap().files();
+    let files = |study: StudyFolder| Report::of(&[study]).unwrap().files(None);
     assert_eq!(files(gone_on), files(whole), "page, pictures and all");
 }
 

@@ -91,9 +91,9 @@ fn a_report_of_a_finished_study_draws_its_runs() {
     let whole = study(&scratch.path("whole"));
     execute(&executor(), &whole, Shard::WHOLE, &Silent::stopping_after(usize::MAX)).unwrap();
     let report = Report::of(std::slice::from_ref(&whole)).unwrap();
-    let files = report.files();
+    let files = report.files(None);
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    let expected = [
+    let texts = [
         "report.html",
         "scenario.toml",
         "runs.jsonl",
@@ -102,18 +102,19 @@ fn a_report_of_a_finished_study_draws_its_runs() {
         "table.csv",
         "table.md",
         "table.tex",
-        "convergence.svg",
-        "convergence.png",
-        "profiles.svg",
-        "profiles.png",
     ];
+    let drawn = ["convergence", "profiles", "pareto", "latency", "participation"];
+    let drawn = drawn
+        .iter()
+        .flat_map(|name| ["svg", "png", "pdf", "csv"].map(|end| format!("{name}.{end}")));
+    let expected: Vec<String> = texts.iter().map(|&name| name.to_owned()).chain(drawn).collect();
     assert_eq!(names, expected);
     let svg = file(&report, "convergence.svg");
     // Two methods, in the legend and in each of six panels.
     assert_eq!(svg.matches("<path class=\"line").count(), 2 * (1 + 6), "{svg}");
     assert!(file(&report, "table.csv").contains(",wilson,"));
     let again = Report::of(&[whole]).unwrap();
-    assert_eq!(files, again.files());
+    assert_eq!(files, again.files(None));
 }
 
 #[test]
@@ -127,22 +128,20 @@ fn several_studies_share_a_page_and_have_a_folder_each() {
     let third = StudyFolder::create(&scratch.path("third"), plan, &scenario()).unwrap();
     let report = Report::of(&[first, second, third]).unwrap();
     let page = file(&report, "report.html");
-    for name in ["compare-tiny", "compare-tiny-2", "sweep-late-tiny"] {
+    for name in ["first", "second", "third"] {
         assert!(page.contains(&format!("<section id=\"{name}\">")), "{name}");
         assert!(page.contains(&format!("href=\"#{name}\"")), "{name}");
         assert!(page.contains(&format!("href=\"{name}/runs.csv\"")), "{name}");
         assert!(file(&report, &format!("{name}/runs.csv")).contains(",missing,"), "{name}");
     }
-    assert!(file(&report, "sweep-late-tiny/sweep.svg").contains(">wait</text>"));
+    assert!(file(&report, "third/sweep.svg").contains(">wait</text>"));
     // What says which of two comparisons is which, and what each says.
     let apart = "set apart: <code>evaluation.measure_every = 2</code>, <code>rounds = 4</code>";
     let link = |name: &str| format!("<li><a href=\"#{name}\">compare on tiny</a>: ");
-    for (name, rows) in
-        [("compare-tiny", "2 rows, seeds 0 to 1"), ("compare-tiny-2", "1 row, seed 0")]
-    {
+    for (name, rows) in [("first", "2 rows, seeds 0 to 1"), ("second", "1 row, seed 0")] {
         assert!(page.contains(&format!("{}{rows}; {apart}</li>", link(name))), "{name}");
     }
-    let headline = "<p class=\"headline\"><a href=\"#compare-tiny-2\">compare on tiny</a> (1 row; ";
+    let headline = "<p class=\"headline\"><a href=\"#second\">compare on tiny</a> (1 row; ";
     assert!(page.contains(&format!("{headline}{apart}): 0 of 1")), "{page}");
     assert!(!page.contains("sweep late on tiny</a> ("), "a sweep is no comparison");
 }

@@ -2,6 +2,7 @@
 
 use super::made_up::{at, done, ended, file, made_up, report_of, result};
 use super::*;
+use crate::record::Summary;
 
 #[test]
 fn a_threshold_that_was_not_always_reached_has_no_mean() {
@@ -28,9 +29,30 @@ fn a_threshold_that_was_not_always_reached_has_no_mean() {
     let [low, high] = pairing.difference.interval.unwrap();
     assert!((low - 0.25 + 0.635310).abs() < 1e-5 && (high - 0.25 - 0.635310).abs() < 1e-5);
     assert_eq!(pairing.effect, None, "two pairs have no effect size");
-    assert_eq!((pairing.pairs, pairing.p), (2, Some(0.5)));
+    assert_eq!((pairing.pairs, pairing.p), (2, None), "nor a p-value");
     assert_eq!(table.pairing(0, metric("success_final")), None);
     assert_eq!(table.pairing(1, metric("rta_0.6")).unwrap().pairs, 1);
+}
+
+#[test]
+fn the_table_for_a_terminal_fits_80_letters_whatever_the_numbers() {
+    let plan = comparison(&question(&["tilp", "splitfed+guard+q0.9"], &[0, 1]));
+    let huge = Summary {
+        success_final: Some(1.0),
+        latency_p50_s: Some(1.23456e9),
+        air_total_bytes: u64::MAX,
+        ..Default::default()
+    };
+    let results = [
+        result("tilp", 0, ended(huge.clone())),
+        result("tilp", 1, ended(huge)),
+        result("splitfed+guard+q0.9", 0, done(0.5)),
+    ];
+    let text = Table::new(&plan, &results).compact();
+    let table = text.lines().take(4);
+    assert!(table.clone().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("1.2e9") && text.contains("1.8e13"), "{text}");
+    assert!(text.contains("splitfed+guard+q0.9"), "{text}");
 }
 
 #[test]
@@ -183,5 +205,5 @@ fn a_study_with_events_has_a_table_of_what_they_cost_and_when_it_was_back() {
     let (plan, table) = made_up();
     let calm = report_of(plan, table);
     assert!(!file(&calm, "report.html").contains("<h3>Events</h3>"));
-    assert!(calm.files().iter().all(|(name, _)| name != "events.csv"));
+    assert!(calm.files(None).iter().all(|(name, _)| name != "events.csv"));
 }
