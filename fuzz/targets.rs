@@ -12,8 +12,11 @@ use tilp_testbed::adapters::{ActuatorAsk, MeterAsk, ProbeAsk, Request as Questio
 use tilp_testbed::enrol::{CheckedRequest, JoinToken, PeerIdentity, Request, parse_deny_list};
 use tilp_testbed::proxy::{Command, ReplayedChannel};
 
+/// Reads untrusted bytes, which must not panic.
+type Target = fn(&[u8]);
+
 /// Every target by its name, which is that of its corpus.
-pub const TARGETS: [(&str, fn(&[u8])); 7] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("frames", frames),
     ("payloads", payloads),
     ("certificates", certificates),

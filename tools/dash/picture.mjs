@@ -1,17 +1,20 @@
 // The picture of the README: the cell of a run, half way. Run by ./picture.
 
 import { statSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import { dash, launch } from "./browser.mjs";
 
 const [, , run, out] = process.argv;
-const server = await dash(run);
+// The folder above, so that the run has its name.
+const server = await dash(dirname(run));
+const id = encodeURIComponent(`0/${basename(run)}`);
 const browser = await launch();
 const page = await browser.newPage({ viewport: { width: 1440, height: 940 }, colorScheme: "light" });
-await page.goto(`${server.url}#run=0&view=cell`);
+await page.goto(`${server.url}#run=${id}&view=cell`);
 await page.waitForFunction(() => document.querySelectorAll(".cell .node").length > 0);
 const last = await page.evaluate(() => Number(document.querySelector(".timeline input").max));
 // A round in which terminals train and none uploads for an aggregation: the plainest picture.
-await page.goto(`${server.url}#run=0&view=cell&round=${Math.max(1, Math.floor(last * 0.8) - 3)}`);
+await page.goto(`${server.url}#run=${id}&view=cell&round=${Math.max(1, Math.floor(last * 0.8) - 3)}`);
 await page.waitForTimeout(1500);
 await page.screenshot({ path: out });
 await browser.close();

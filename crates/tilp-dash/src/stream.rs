@@ -36,7 +36,9 @@ pub fn stream(hub: &Hub, request: &Request, out: &mut impl Write) -> io::Result<
             Some((old, watch)) if Arc::ptr_eq(&old, &found) => (old, watch),
             _ => (Arc::clone(&found), found.watch()),
         });
-        if let Some((next, text)) = run.as_ref().and_then(|(run, _)| run.message(cursor.as_ref())) {
+        if let Some((next, text)) =
+            run.as_ref().and_then(|(run, _)| run.shared_message(cursor.as_ref()))
+        {
             write_event(out, Some(&next), "state", &text)?;
             (cursor, is_silent) = (Some(next), false);
         }

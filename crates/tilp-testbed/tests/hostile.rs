@@ -122,13 +122,10 @@ fn say(body: up::Body) -> Up {
     Up { body: Some(body) }
 }
 
-/// The stream ends, by itself or with an error.
+/// The stream ends, by itself or with an error. A request may come before: until a newer stream is
+/// there, this one is the terminal.
 async fn ends(mut frames: Streaming<Down>) {
-    let end = async {
-        while let Some(Ok(frame)) = frames.next().await {
-            assert!(!matches!(frame.body, Some(down::Body::Request(_))));
-        }
-    };
+    let end = async { while let Some(Ok(_)) = frames.next().await {} };
     tokio::time::timeout(Duration::from_secs(10), end).await.expect("the stream ends");
 }
 

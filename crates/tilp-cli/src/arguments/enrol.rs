@@ -64,8 +64,9 @@ pub enum EnrolVerb {
         /// Days that the server's certificate holds
         #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=398))]
         days: u64,
-        /// Give the server of an existing authority a new key and certificate, and nothing else
-        #[arg(long)]
+        /// Give the server of an existing authority a new key and certificate, for the hosts given with
+        /// --host
+        #[arg(long, requires = "hosts")]
         renew_server: bool,
     },
     /// Print a one-time join token; whoever has it can join in that name

@@ -84,7 +84,7 @@ fn a_bad_observation_is_refused_in_one_line() {
     let tiny = ["plan", "tiny"];
     refused(&scratch, &tiny, b"", &["empty", "--example"]);
     refused(&scratch, &tiny, b"{\"round\": 1", &["line 1"]);
-    refused(&scratch, &tiny, b"{\"round\": -1}", &["at round", "-1", "u64"]);
+    refused(&scratch, &tiny, b"{\"round\": -1}", &["at round", "-1", "a whole number"]);
     refused(&scratch, &tiny, &vec![b' '; (16 << 20) + 9], &["longer than 16777216 bytes"]);
     let budget = ["plan", "tiny", "--budget-ms=-1"];
     refused(&scratch, &budget, b"{}", &["plan_budget_ms = -1"]);

@@ -11,8 +11,9 @@ mod slim;
 mod tail;
 mod tracks;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use serde::de::IgnoredAny;
@@ -38,7 +39,22 @@ pub struct Run {
     tracks: Mutex<Tracks>,
     /// Pages that look at it.
     watchers: AtomicUsize,
+    /// Rises with everything new, whoever has read it.
+    version: AtomicU64,
+    /// The version that streams were woken for.
+    told: AtomicU64,
+    shared: Mutex<Shared>,
 }
+
+/// Messages of one version: pages that have the same get the same text.
+#[derive(Debug, Default)]
+struct Shared {
+    version: u64,
+    messages: BTreeMap<String, Option<(Cursor, Arc<str>)>>,
+}
+
+/// Messages that are kept at a time. Pages that listen all have the same cursor.
+const MOST_MESSAGES: usize = 16;
 
 #[derive(Debug, Default)]
 struct Data {
@@ -72,6 +88,9 @@ impl Run {
             data: Mutex::default(),
             tracks: Mutex::default(),
             watchers: AtomicUsize::new(0),
+            version: AtomicU64::new(1),
+            told: AtomicU64::new(0),
+            shared: Mutex::default(),
         }
     }
 
@@ -93,7 +112,11 @@ impl Run {
     /// What a list shows of it.
     pub fn about(&self) -> About {
         let mut about = locked(&self.about);
+        let before = about.state;
         about.refresh(&self.place.path);
+        if about.state != before {
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
         about.clone()
     }
 
@@ -106,22 +129,26 @@ impl Run {
     /// Calls `of` with the rows so far.
     pub fn with_rows<T>(&self, of: impl FnOnce(&[RoundRow]) -> T) -> T {
         let mut data = locked(&self.data);
-        data.rows.refresh(&self.file("rounds.csv"));
+        if data.rows.refresh(&self.file("rounds.csv")) != Change::None {
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
         of(&data.rows.all)
     }
 
-    /// Reads what was appended, unless somebody else is at it. True if there was something.
+    /// Reads what was appended, unless somebody else is at it. True if there is something that
+    /// streams were not yet woken for.
     pub fn poll(&self) -> bool {
-        let before = locked(&self.about).state;
-        let grown = match self.data.try_lock() {
+        match self.data.try_lock() {
             Ok(mut data) => self.read(&mut data),
             Err(TryLockError::Poisoned(data)) => self.read(&mut data.into_inner()),
-            Err(TryLockError::WouldBlock) => false,
-        };
-        grown || self.about().state != before
+            Err(TryLockError::WouldBlock) => {}
+        }
+        self.about();
+        let now = self.version.load(Ordering::SeqCst);
+        self.told.swap(now, Ordering::SeqCst) != now
     }
 
-    fn read(&self, data: &mut Data) -> bool {
+    fn read(&self, data: &mut Data) {
         let changes = [
             data.events.refresh(&self.file("events.jsonl")),
             data.rows.refresh(&self.file("rounds.csv")),
@@ -129,13 +156,33 @@ impl Run {
         if changes.contains(&Change::Reset) {
             *locked(&self.tracks) = Tracks::default();
         }
-        changes.iter().any(|change| *change != Change::None)
+        if changes.iter().any(|change| *change != Change::None) {
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     fn data(&self) -> MutexGuard<'_, Data> {
         let mut data = locked(&self.data);
         self.read(&mut data);
         data
+    }
+
+    /// The same as [`Run::message`], made once for all pages at a cursor. It is as new as the last
+    /// [`Run::poll`].
+    pub fn shared_message(&self, from: Option<&Cursor>) -> Option<(Cursor, Arc<str>)> {
+        let key = from.map_or(String::new(), Cursor::to_string);
+        let mut shared = locked(&self.shared);
+        let version = self.version.load(Ordering::SeqCst);
+        if shared.version != version || shared.messages.len() >= MOST_MESSAGES {
+            *shared = Shared { version, messages: BTreeMap::new() };
+        }
+        if let Some(known) = shared.messages.get(&key) {
+            return known.clone();
+        }
+        let message: Option<(Cursor, Arc<str>)> =
+            self.message(from).map(|(cursor, text)| (cursor, text.into()));
+        shared.messages.insert(key, message.clone());
+        message
     }
 
     /// What a page at a cursor lacks, and its cursor then; none if it has everything. A page

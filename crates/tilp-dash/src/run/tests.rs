@@ -264,3 +264,19 @@ fn a_folder_without_anything_readable_is_shown_as_empty() {
     let (_, text) = run.message(None).unwrap();
     assert!(text.contains("rounds.csv is not text"), "{text}");
 }
+
+#[test]
+fn news_that_another_request_has_read_first_still_wake_the_streams() {
+    let scratch = Scratch::new("woken");
+    write(&scratch, 4);
+    let run = run(&scratch);
+    assert!(run.poll() && !run.poll());
+    let (cursor, text) = run.shared_message(None).unwrap();
+    assert_eq!(run.message(None).map(|(_, own)| own), Some(text.to_string()));
+    assert_eq!(run.shared_message(Some(&cursor)), None);
+    write(&scratch, 6);
+    assert!(run.round(6).is_ok(), "a request reads what is new");
+    assert!(run.poll() && !run.poll());
+    let (_, text) = run.shared_message(Some(&cursor)).unwrap();
+    assert!(text.contains("\"first_row\":4"), "{text}");
+}

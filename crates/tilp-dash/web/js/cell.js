@@ -51,7 +51,7 @@ export const cell = {
   rounds: true,
   mount(root, context) {
     const { store, go } = context;
-    let by = "success", sortBy = "id", rising = true, asked = 0, terminals = [], answer = null;
+    let by = "success", sortBy = "id", rising = true, asked = 0, terminals = [], answer = null, resting = 0;
     const map = s("svg", { class: "cell", viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "Terminals around the base station" });
     const scale = h("p", { class: "ramp" });
     const body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Terminals, table" });
@@ -92,7 +92,9 @@ export const cell = {
       const limits = store.about?.limits ?? {};
       drawSum(limits);
       drawMap(limits);
-      drawTable(limits);
+      // While rounds are moved through, the map follows at once and the table when they rest.
+      clearTimeout(resting);
+      resting = setTimeout(() => drawTable(limits), 80);
       const success = answer.success;
       note.textContent = success ? `Success: ${success.kind} episodes after round ${success.round}.` : "Success is not measured yet.";
     }
@@ -198,7 +200,7 @@ export const cell = {
       body.scrollTop = top;
     }
 
-    return { update, remove: () => panel.remove() };
+    return { update, remove: () => { clearTimeout(resting); panel.remove(); } };
   },
 };
 

@@ -117,7 +117,7 @@ function drawTiles(root, store) {
   const reports = store.measurements("report");
   const final = store.measurements("final")[0];
   const last = final ?? reports[reports.length - 1];
-  const interval = (count) => (count && isNumber(count[2]) ? `95 %: ${percent(count[2])} to ${percent(count[3])}` : "");
+  const interval = (count) => (count && isNumber(count[2]) ? `${percent(count[2])} to ${percent(count[3])}` : "");
   const worst = worstTask(last, store.about?.tasks ?? []);
   const total = store.about?.rounds;
   const sum = (name) => store.rows[name]?.reduce((a, b) => a + b, 0) ?? 0;

@@ -94,8 +94,10 @@ function drawTabs() {
   if (!list.childElementCount) for (const view of VIEWS) list.append(h("li", {}, h("a", { "data-view": view.name, text: view.title })));
   for (const link of list.querySelectorAll("a")) {
     link.href = address({ view: link.dataset.view });
-    if (link.dataset.view === shown.view.name) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.view === shown.view.name) {
+      if (!link.hasAttribute("aria-current")) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      link.setAttribute("aria-current", "page");
+    } else link.removeAttribute("aria-current");
   }
 }
 
@@ -117,6 +119,8 @@ function drawHead() {
 const timeline = new Timeline(byId("timeline"), (round) => go({ round: round !== null && round >= store.lastRound ? null : round }, { replace: true }));
 const picker = new Picker(byId("picker"), store, (run) => address({ run, round: null, terminal: null }));
 
+// The address holds the view, so the way to the content must not change it.
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
 byId("pick").addEventListener("click", () => picker.open());
 byId("theme").addEventListener("click", () => {
   const root = document.documentElement;

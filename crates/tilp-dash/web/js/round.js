@@ -6,7 +6,7 @@ import { series } from "./colour.js";
 import { terminalsOf } from "./cell.js";
 
 const PARTS = [
-  ["download", "download of layers", 5], ["compute", "computation", 4], ["up", "activation up", 0],
+  ["download", "download of layers", 7], ["compute", "computation", 4], ["up", "activation up", 0],
   ["down", "gradient down", 2], ["upload", "layers up", 3], ["exchange", "layers, both ways", 3],
 ];
 const ROW = 26;
@@ -141,7 +141,7 @@ export const round = {
         ["Error", (one) => (one.scheduled && isNumber(one.predicted) ? percent(one.predicted / one.delay - 1, 0) : "–")],
         ["Computation", part("compute")], ["Up", (one) => bytes(one.up)], ["Down", (one) => bytes(one.down)], ["Layers", (one) => bytes(one.sync)],
         ["Band", (one) => hertz(one.granted)], ["Energy", (one) => joules(one.energy)],
-        ["", (one) => (one.late ? h("span", { class: "bad", text: one.unfinished ? "unfinished" : "late" }) : one.tookPart ? "took part" : one.scheduled ? "" : "upload only"), "left"],
+        ["State", (one) => (one.late ? h("span", { class: "bad", text: one.unfinished ? "unfinished" : "late" }) : one.tookPart ? "took part" : one.scheduled ? "" : "upload only"), "left"],
       ], used.slice(0, MOST_ROWS), { caption: "Times of this round" }));
     }
 

@@ -28,7 +28,7 @@ export const whatif = {
     const copy = h("button", { type: "button", class: "button", text: "Copy", onclick: async () => {
       try { await navigator.clipboard.writeText(command.textContent); copied.textContent = "copied"; } catch { copied.textContent = "select it by hand"; }
     } });
-    const body = h("div", {});
+    const body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Branches, table" });
     for (const [key, title] of FIELDS) {
       const input = h("input", { type: "number", step: "any", min: "0", id: `whatif-${key}`, oninput: () => draw() });
       inputs.set(key, input);

@@ -74,7 +74,7 @@ export const why = {
       empty(list).append(table([
         ["Terminal", (one) => h("button", { type: "button", class: "linkish", text: String(one.id), onclick: () => go({ view: "cell", terminal: one.id }) })],
         ["Task", (one) => store.about?.tasks?.[one.task] ?? "", "left optional"],
-        ["", (one) => h("span", { class: one.scheduled ? "good" : "faint", text: one.scheduled ? "in" : "out" }), "left"],
+        ["Plan", (one) => h("span", { class: one.scheduled ? "good" : "faint", text: one.scheduled ? "in" : "out" }), "left"],
         ["Reason", (one) => words(one.reason, bound.deadline_s), "words"],
         ["Surely within", (one) => (one.scheduled ? seconds(one.sure) : "–"), "optional"],
       ], sorted.slice(0, 400), { caption: "The reason for every terminal" }));

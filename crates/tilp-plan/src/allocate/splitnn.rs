@@ -49,8 +49,12 @@ impl Persist for SplitNn {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.next = snapshot.count("splitnn/next", 0, u32::MAX.into())? as usize;
-        let n = snapshot.len_of("splitnn/walk");
-        let walk = snapshot.u64_up_to("splitnn/walk", n, u32::MAX.into())?;
+        const WALK: &str = "splitnn/walk";
+        let walk = snapshot.u64_up_to(WALK, snapshot.len_of(WALK), u32::MAX.into())?;
+        let is_again = |(place, id): &(usize, &u64)| walk[..*place].contains(id);
+        if let Some((_, id)) = walk.iter().enumerate().find(is_again) {
+            return Err(SnapshotError::value(WALK, id, "every terminal once"));
+        }
         self.walk = walk.iter().map(|&id| TerminalId(id as u32)).collect();
         Ok(())
     }

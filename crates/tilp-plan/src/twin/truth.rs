@@ -11,6 +11,9 @@ use crate::cost::Hardware;
 use crate::round::{NetworkTruth, SuccessCount, TrueHardware, Truth};
 use crate::snapshot::{Snapshot, SnapshotError};
 
+/// Episodes of a count, at most.
+const MOST_EPISODES: u64 = 1 << 40;
+
 /// Variance of what is certain: not zero, so that rounding is no violation.
 pub(super) const CERTAIN: f64 = 1e-18;
 
@@ -113,7 +116,16 @@ impl Twin {
         }
         let anchor = |one: &[f64; 2]| (!one[0].is_nan()).then_some(*one);
         self.task.set_anchors(anchors.as_chunks::<2>().0.iter().map(anchor).collect());
-        let waiting = snapshot.u64("oracle/waiting", snapshot.len_of("oracle/waiting"))?;
+        const WAITING: &str = "oracle/waiting";
+        let length = match snapshot.len_of(WAITING) {
+            0 => 0, // nothing was told that waits for its loss
+            _ => 2 * self.nominal.hardware.len(),
+        };
+        let waiting = snapshot.u64_up_to(WAITING, length, MOST_EPISODES)?;
+        if let Some(one) = waiting.as_chunks::<2>().0.iter().find(|one| one[0] > one[1]) {
+            let expected = "no more successes than episodes";
+            return Err(SnapshotError::value(WAITING, format!("{one:?}"), expected));
+        }
         let count = |&[successes, episodes]: &[u64; 2]| {
             (episodes > 0).then_some(SuccessCount { successes, episodes })
         };

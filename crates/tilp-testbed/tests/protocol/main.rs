@@ -43,7 +43,7 @@ fn the_same_seed_has_the_same_trace() {
     for seed in 0..seeds().min(30) {
         let trace = || Network::new(seed, Program::drawn(seed), Faults::Many).run().trace;
         let (first, again) = (trace(), trace());
-        assert!(first.len() > 10, "seed {seed}: the trace is empty");
+        assert!(first.iter().any(|line| line.contains(" round ")), "seed {seed}: {first:?}");
         assert_eq!(first, again, "seed {seed}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use tilp_core::rng::{Rng, Seed};
-use tilp_testbed::contract::v1::{Down, Hello, Key, Up, Welcome, down, up};
+use tilp_testbed::contract::v1::{Down, Hello, Up, Welcome, down, up};
 use tilp_testbed::contract::{MOST_BYTES, VERSION};
 use tilp_testbed::session::{Incoming, Pace, TerminalEnd};
 use tilp_testbed::station::{Asked, Exchange, Log, MemoryLog, Party, Seat, SeatState};
@@ -44,6 +44,8 @@ struct Wire {
     terminal: usize,
     up: VecDeque<(u64, Up)>,
     down: VecDeque<(u64, Down)>,
+    /// Nothing more gets onto it. What was on its way may arrive: the beginning of it, in order.
+    is_dead: bool,
     /// The near end has seen the end of the stream.
     is_cut_at_station: bool,
     is_cut_at_terminal: bool,
@@ -191,9 +193,11 @@ impl Network {
                     self.cut_at_terminal(wire);
                 }
                 if let Some(wire) = self.wires.get_mut(&wire) {
+                    wire.is_dead = true;
                     let keep = self.rng.random_range(0..=wire.up.len());
                     wire.up.truncate(keep);
-                    wire.down.clear();
+                    let keep = self.rng.random_range(0..=wire.down.len());
+                    wire.down.truncate(keep);
                 }
             }
         }
@@ -252,9 +256,10 @@ impl Network {
     }
 
     fn send(&mut self, wire: u64, frame: Frame) {
-        let delay = self.rng.random_range(1..80);
+        let is_slow = self.chance(150);
+        let delay = self.rng.random_range(if is_slow { 80..1200 } else { 1..80 });
         let now = self.now;
-        let Some(one) = self.wires.get_mut(&wire) else { return };
+        let Some(one) = self.wires.get_mut(&wire).filter(|one| !one.is_dead) else { return };
         match frame {
             Frame::Up(frame) => {
                 let after = one.up.back().map_or(0, |(at, _)| *at);
@@ -393,6 +398,7 @@ impl Network {
                 terminal,
                 up: VecDeque::new(),
                 down: VecDeque::new(),
+                is_dead: false,
                 is_cut_at_station: false,
                 is_cut_at_terminal: false,
             };
@@ -446,7 +452,7 @@ impl Network {
     }
 
     fn absorb(&mut self, station: &mut Station, terminal: usize, exchange: Exchange) {
-        let key = exchange.key.unwrap_or(Key::default());
+        let key = exchange.key.unwrap_or_default();
         assert_eq!((key.round, key.step), (station.round, station.steps[terminal] + 1));
         let chain = &mut station.chains[terminal];
         *chain = digest(&[&*chain, &exchange.payload]);

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(
             lines[1],
             "1,2.0,2,1,1,120.0,3.0,2.0,1.05,0.30000000000000004,0.75,300,7,337,,0.7,1.0,0,0.0,\
-             false,false,,,0,0"
+             false,false,,,0,1"
         );
         assert!(lines[2].contains(",inf,"));
     }

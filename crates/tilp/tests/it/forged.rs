@@ -22,11 +22,19 @@ const EVENTFUL: [&str; 7] = [
 ];
 
 /// Arrays in which NaN stands for what is not known, number by number.
-const MAY_BE_UNKNOWN: [&str; 4] =
-    ["station/loss", "station/gradient_norm", "station/terminal_loss", "twin/task/centres"];
+const MAY_BE_UNKNOWN: [&str; 5] = [
+    "station/loss",
+    "station/gradient_norm",
+    "station/terminal_loss",
+    "tiers/means",
+    "twin/task/centres",
+];
 
 /// Arrays that are empty as long as there was no occasion to fill them.
 const MAY_BE_EMPTY: [&str; 2] = ["station/success", "oracle/waiting"];
+
+/// The order of a method that does not know who is in the cell: any terminals, each once.
+const WALK: &str = "splitnn/walk";
 
 fn state(parts: &Parts) -> Snapshot {
     let mut state = Snapshot::default();
@@ -138,8 +146,9 @@ fn forge(whole: &Snapshot, name: &str, how: Forgery) -> Option<Snapshot> {
 fn is_impossible(name: &str, how: Forgery) -> bool {
     match how {
         Forgery::Missing | Forgery::OtherType => true,
-        Forgery::Empty => !MAY_BE_EMPTY.contains(&name),
-        Forgery::Shorter | Forgery::Longer => true,
+        Forgery::Empty => !MAY_BE_EMPTY.contains(&name) && name != WALK,
+        Forgery::Shorter => name != WALK,
+        Forgery::Longer => true,
         Forgery::NotANumber => !MAY_BE_UNKNOWN.contains(&name),
         Forgery::Infinite => true,
         _ => false,

@@ -101,6 +101,23 @@ impl Curve {
         (ratio.ln_1p() - ratio / (1.0 + ratio)) / LN_2
     }
 
+    /// By how much energy falls with the bandwidth, in joules a hertz, leaving the sure power aside.
+    fn price_at(&self, bandwidth: f64) -> f64 {
+        let sent = self.choice.sent_bits;
+        match self.mode {
+            Power::Least => {
+                let Demand { noise, rate } = self.likely;
+                let x = rate * LN_2 / bandwidth;
+                let grown = if x < 1e-3 { 0.5 * x * x } else { (x - 1.0) * x.exp() + 1.0 };
+                noise * sent / rate * grown
+            }
+            Power::Full => {
+                let rate = self.rate(bandwidth, self.power);
+                self.power * sent * self.slope(bandwidth) / rate.powi(2)
+            }
+        }
+    }
+
     pub fn joules(&self, bandwidth: f64) -> f64 {
         let power = self.power_at(bandwidth);
         let sending = self.choice.sent_bits / self.rate(bandwidth, power);
@@ -134,11 +151,7 @@ impl Curve {
     }
 
     fn at_price_with_full_power(&self, price: f64, most: f64) -> f64 {
-        let saving = |log: f64| {
-            let bandwidth = log.exp();
-            let rate = self.rate(bandwidth, self.power);
-            self.power * self.choice.sent_bits * self.slope(bandwidth) / rate.powi(2)
-        };
+        let saving = |log: f64| self.price_at(log.exp());
         let [low, high] = [self.least, most].map(f64::ln);
         match price {
             _ if saving(low) <= price => self.least,
@@ -160,12 +173,27 @@ impl Curve {
 /// Prices are searched over this range of logarithms around the band's own scale.
 const LOG_PRICES: [f64; 2] = [-80.0, 40.0];
 
-/// The least price, as a logarithm, at which what is `used` fits into the band.
-pub(super) fn clearing_price(band: f64, used: impl Fn(f64) -> f64) -> f64 {
-    let [low, high] = LOG_PRICES;
+/// The least price, as a logarithm, at which what is `used` fits into the band. It is looked for
+/// between two guesses if it is there.
+pub(super) fn clearing_price(band: f64, guess: [f64; 2], used: impl Fn(f64) -> f64) -> f64 {
+    let [least, most] = LOG_PRICES;
+    let [low, high] = guess;
+    let low = if low > least && low < most && used(low) > band { low } else { least };
+    let high = if high > low && high < most && used(high) <= band { high } else { most };
     // Shifted, so that the accuracy is that of the price and not relative to its logarithm.
     let excess = |above: f64| (used(low + above) / band).ln();
-    low + crossing(0.0, high - low, 1e-12, excess)
+    low + crossing(0.0, high - low, 1e-11, excess)
+}
+
+/// Logarithms of prices between which the band is used up, unless a least bandwidth binds: at an even
+/// split the cheapest would give up band and the dearest take more.
+fn guess(curves: &[Curve], band: f64) -> [f64; 2] {
+    let even = band / curves.len() as f64;
+    let prices = || curves.iter().map(|curve| curve.price_at(even).ln());
+    [
+        prices().fold(f64::INFINITY, f64::min) - 1e-3,
+        prices().fold(f64::NEG_INFINITY, f64::max) + 1e-3,
+    ]
 }
 
 /// Bandwidths with the least energy; none if the least bandwidths do not fit into the band.
@@ -174,7 +202,7 @@ pub(super) fn share(curves: &[Curve], band: f64) -> Option<Vec<f64>> {
         return None;
     }
     let at = |log: f64| curves.iter().map(move |curve| curve.at_price(log.exp(), band));
-    let price = clearing_price(band, |log| at(log).sum());
+    let price = clearing_price(band, guess(curves, band), |log| at(log).sum());
     let mut split: Vec<f64> = at(price).collect();
     // What the search leaves over goes to whoever has more than the least.
     let left = band - split.iter().sum::<f64>();

@@ -165,6 +165,9 @@ impl LeastEnergy {
         if curves.iter().map(|own| narrowest(own)).sum::<f64>() > self.band.0 {
             return None;
         }
+        if curves.iter().all(|own| own.len() == 1) {
+            return self.share(&pick(curves, &vec![0; curves.len()]));
+        }
         let mut chosen = self.cheapest(curves);
         let mut best = self.share(&pick(curves, &chosen))?;
         // Changing one cut at a time, until no change saves energy.
@@ -173,6 +176,9 @@ impl LeastEnergy {
             improved = false;
             for n in 0..curves.len() {
                 for other in 0..curves[n].len() {
+                    if other == chosen[n] {
+                        continue;
+                    }
                     let mut tried = chosen.clone();
                     tried[n] = other;
                     let Some(found) = self.share(&pick(curves, &tried)) else { continue };
@@ -200,7 +206,7 @@ impl LeastEnergy {
             curves.iter().map(best).collect()
         };
         let used = |log: f64| at(log.exp()).iter().map(|(_, bandwidth)| bandwidth).sum::<f64>();
-        let price = clearing_price(self.band.0, used).exp();
+        let price = clearing_price(self.band.0, [f64::NAN; 2], used).exp();
         let chosen: Vec<usize> = at(price).into_iter().map(|(index, _)| index).collect();
         let least: f64 = pick(curves, &chosen).iter().map(|curve| curve.least).sum();
         if least <= self.band.0 {

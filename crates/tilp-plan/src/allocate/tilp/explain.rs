@@ -240,7 +240,7 @@ impl<'a> Inquiry<'a> {
             if self.sequence[n].flag {
                 changes.push((n, Choice { flag: false, ..self.sequence[n] }));
             } else if sure.is_ok() && !self.decision.terminals[n].scheduled {
-                changes.extend(self.ways(n).map(|way| (n, way)));
+                changes.extend(self.ways(n).into_iter().map(|way| (n, way)));
             }
         }
         let returns = self.returns(&changes);
@@ -282,14 +282,19 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    fn ways(&self, n: usize) -> [Choice; WAYS.len() + 1] {
-        let sampled = Choice { flag: true, ..self.sequence[n] };
+    /// Ways to add a terminal. The inner solver has found the best cut and compression of each
+    /// already, and solves for band and power.
+    fn ways(&self, n: usize) -> Vec<Choice> {
         let way = |[power, compression]: [f32; 2]| Choice {
             reals: [0.5, power, compression],
             category: 0,
             flag: true,
         };
-        [sampled, way(WAYS[0]), way(WAYS[1]), way(WAYS[2])]
+        let mut ways = vec![Choice { flag: true, ..self.sequence[n] }];
+        if self.planned.inner.is_none() {
+            ways.extend(WAYS.map(way));
+        }
+        ways
     }
 
     fn gain(&self, n: usize, without: f32) -> Reason {
@@ -329,7 +334,14 @@ impl<'a> Inquiry<'a> {
         let mut choices = self.sequence[..self.seen.terminals.len()].to_vec();
         choices[n] = choice;
         let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
-        let actions = tilp.decide_first(sights, self.planned.finish(), &mut choices);
+        let actions = if self.planned.inner.is_some() && !choice.flag {
+            // Without it the others keep what they have.
+            let mut actions = self.decision.terminals.clone();
+            actions[n].scheduled = false;
+            actions
+        } else {
+            tilp.decide_first(sights, self.planned.finish(), &mut choices)
+        };
         // Somebody had to be left out for it.
         let is_crowded = (0..wanted.len()).any(|n| wanted[n] && !choices[n].flag);
         let (mut after, mut scratch) = (sights.state.clone(), tilp.twin.scratch());

@@ -200,9 +200,11 @@ impl Tilp {
         });
         let asked = plan.decision().bandwidth();
         let violation = Violation::of(&nominal.cost.limits, delays, memories, asked).relative;
+        let waits = self.inner().is_some_and(|options| options.waits);
+        let waited = if waits { outcome.duration } else { Seconds(0.0) };
         let deeds = Deeds {
             gain: self.twin.gain(after.success - before.success, before.loss() - after.loss()),
-            latency: scheduled().map(delay).fold(Seconds(0.0), Seconds::max),
+            latency: scheduled().map(delay).fold(waited, Seconds::max),
             energy: outcome.terminals.iter().map(|one| one.energy).sum(),
             violation,
             trained: outcome.terminals.iter().any(|one| one.took_part),

@@ -83,9 +83,12 @@ impl Tilp {
     /// The same with the twin's state at hand.
     pub(super) fn sights_from(&self, state: TwinState, n_steps: usize) -> Sights {
         let mut field = Field::new(&self.twin, &state, n_steps, self.options.parts.repair);
-        if self.inner().is_some_and(|options| options.drawn_fades) {
-            let seed = self.seed.named("fades").at(state.round);
-            field.draw_fades(&self.twin, &state, seed);
+        if let Some(options) = self.inner() {
+            if options.drawn_fades {
+                let seed = self.seed.named("fades").at(state.round);
+                field.draw_fades(&self.twin, &state, seed);
+            }
+            field.count_waiting(options.waits);
         }
         if let Some(prices) = &self.round_prices {
             field.set_prices(prices.bit, &prices.joules);

@@ -160,6 +160,8 @@ pub struct Field {
     scale: [f32; 2],
     /// Reward that a bit on the air costs.
     bit_price: f32,
+    /// Whether the wait for pending uploads counts in the time of a round.
+    counts_waiting: bool,
     start: Futures,
 }
 
@@ -259,6 +261,7 @@ impl Field {
                 .map(|weight| weight as f32),
             scale: [deadline.0, energy.0].map(|one| one as f32),
             bit_price: 0.0,
+            counts_waiting: false,
             start: Futures::new(state, nominal.n_tasks),
         }
     }
@@ -332,15 +335,36 @@ impl Field {
         model_bits(self, layers)
     }
 
-    /// Energy for a bit of a pending upload, over one N-th of the band at the mean fade.
+    /// Energy for a bit of a pending upload at the mean fade.
     pub fn upload_joules(&self, terminal: usize) -> f32 {
+        let seconds = self.upload_seconds(self.usual[terminal]);
+        self.power * self.terminals[terminal].radio_factor * seconds
+    }
+
+    /// Time for a bit of a pending upload, over one N-th of the band at full power.
+    pub fn upload_seconds(&self, signal: f32) -> f32 {
         let slice = self.band / self.terminals.len() as f32;
-        let signal = self.power * self.usual[terminal];
         let rate = match self.model {
-            RateModel::Held => speed::<true>(slice, signal),
-            RateModel::Averaged => speed::<false>(slice, signal),
+            RateModel::Held => speed::<true>(slice, self.power * signal),
+            RateModel::Averaged => speed::<false>(slice, self.power * signal),
         };
-        self.power * self.terminals[terminal].radio_factor / rate
+        1.0 / rate
+    }
+
+    /// When a round closes for terminals that have not finished, in seconds.
+    pub fn closes(&self) -> f32 {
+        self.closes
+    }
+
+    /// Whether the time of a round includes the wait for pending uploads of terminals that are not
+    /// scheduled.
+    pub fn count_waiting(&mut self, counts: bool) {
+        self.counts_waiting = counts;
+    }
+
+    /// Reward that a second of waiting for a pending upload costs.
+    pub fn waiting_price(&self) -> f32 {
+        if self.counts_waiting { self.reward[1] / self.scale[0] } else { 0.0 }
     }
 
     /// Reward that a joule of most terminals costs.

@@ -12,6 +12,8 @@ struct Sums {
     /// Energy, that of dear terminals times their factor.
     energy: Lanes,
     bits: Lanes,
+    /// Time until the last pending upload has arrived.
+    waiting: Lanes,
     violation: Lanes,
     samples: Lanes,
     count: Lanes,
@@ -127,7 +129,9 @@ vectorised! {
         let [deadline, most] = field.scale;
         for lane in 0..LANES {
             let gain = if field.task_driven { futures.success[lane] - before[lane] } else { fall[lane] };
-            let latency = if sums.latency[lane] < field.give_up { sums.latency[lane] } else { field.give_up };
+            let waiting = if field.counts_waiting { sums.waiting[lane] } else { 0.0 };
+            let slowest = if sums.latency[lane] > waiting { sums.latency[lane] } else { waiting };
+            let latency = if slowest < field.give_up { slowest } else { field.give_up };
             // A round in which nobody trains is not quick, it is lost.
             let lost = if sums.count[lane] > 0.0 { 0.0 } else { deadline };
             let latency = if latency > lost { latency } else { lost };
@@ -151,6 +155,7 @@ fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
         latency: zero,
         energy: zero,
         bits: zero,
+        waiting: zero,
         violation: zero,
         samples: zero,
         count: zero,
@@ -332,6 +337,8 @@ fn deliver<const HELD: bool>(
         let idle = 1.0 - one.scheduled[lane];
         sums.energy[lane] += idle * joules * field.terminals[n].joule_factor;
         sums.bits[lane] += idle * bits;
+        let wait = idle * sending;
+        sums.waiting[lane] = if wait > sums.waiting[lane] { wait } else { sums.waiting[lane] };
     }
 }
 

@@ -130,5 +130,7 @@ fn forged_members_are_refused() {
     assert!(forge("twin/members", &|ids| ids[1] = 4).contains("a task below 4"));
     assert!(forge("twin/absent/counts", &|counts| counts[2] = 9).contains("a task below 4"));
     assert!(forge("twin/training/groups", &|groups| groups[0] = 1 << 33).contains("groups"));
-    assert!(forge("twin/training/whose", &|whose| whose[0] = u64::MAX).contains("rounds in order"));
+    assert!(
+        forge("twin/training/whose", &|whose| whose[0] = u64::MAX).contains("twin/training/whose")
+    );
 }

@@ -72,21 +72,10 @@ impl PlanSpec {
             tilp.restore(&checkpoint.state)?;
         }
         let plan = tilp.explain(&seen);
-        let (note, on_priors) = (self.scenario.note(), self.on_priors(&seen));
+        let has_learned = self.learned.as_ref().is_some_and(|checkpoint| checkpoint.round > 0);
+        let (note, on_priors) = (self.scenario.note(), on_priors(&seen, has_learned));
         let report = PlanReport::new(&seen, &plan, suite_of(&self.scenario));
         Ok(PlanReport { note, on_priors, ..report })
-    }
-
-    /// What the twin predicts from priors alone: without a run it has no measured delay, energy or
-    /// decrease of the loss, and success only if the observation has counts.
-    fn on_priors(&self, seen: &Observation) -> Vec<&'static str> {
-        if self.learned.as_ref().is_some_and(|checkpoint| checkpoint.round > 0) {
-            return Vec::new();
-        }
-        let counts = seen.terminals.iter().any(|view| view.success.is_some());
-        let measured = seen.success.is_some() || counts;
-        let success = (!measured).then_some("success");
-        ["delay", "energy", "loss"].into_iter().chain(success).collect()
     }
 
     /// What the base station sees in the first round of a run, or in the round that follows what
@@ -112,4 +101,16 @@ impl PlanSpec {
         }
         Ok(write_observation(&station.observe(&cell.sense()?), suite_of(&self.scenario)))
     }
+}
+
+/// What the twin predicts from priors alone: before the first round that it learned from it has no
+/// measured delay, energy or decrease of the loss, and success only if the observation has counts.
+fn on_priors(seen: &Observation, has_learned: bool) -> Vec<&'static str> {
+    if has_learned {
+        return Vec::new();
+    }
+    let counts = seen.terminals.iter().any(|view| view.success.is_some());
+    let measured = seen.success.is_some() || counts;
+    let success = (!measured).then_some("success");
+    ["delay", "energy", "loss"].into_iter().chain(success).collect()
 }

@@ -205,7 +205,8 @@ impl PlanServer {
         let reasons = tilp.explained(seen).expect("a decision was just made");
         self.tilp = Some(tilp);
         let (note, suite) = (self.spec.scenario.note(), suite_of(&self.spec.scenario));
-        let report = PlanReport { note, ..PlanReport::new(seen, &reasons, suite) };
+        let on_priors = super::on_priors(seen, self.learned.is_some());
+        let report = PlanReport { note, on_priors, ..PlanReport::new(seen, &reasons, suite) };
         Ok(Planned { plan: self.limits.project(decision), report, tasks })
     }
 

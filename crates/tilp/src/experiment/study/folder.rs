@@ -106,10 +106,11 @@ impl StudyFolder {
         let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), plan.to_json())];
         let other = |reason: String| StudyError::Other { path: path.to_owned(), reason };
         if !path.join(PLAN).exists() {
-            if !is_free(path, &files[0].1)? {
+            if is_free(path, &files[0].1)? {
+                appear(path, &files)?;
+            } else if !path.join(PLAN).exists() {
                 return Err(other("files without a study.json".into()));
             }
-            appear(path, &files)?;
         }
         // Another shard may have begun the same study meanwhile, or another process another one.
         let there = Self::open_with(path, registry)?;

@@ -33,6 +33,9 @@ pub struct InnerOptions {
     /// Whether the fades of later rounds are drawn, one course for all candidates of a plan; else
     /// they are the mean.
     pub drawn_fades: bool,
+    /// Whether the time of a round includes the wait for pending uploads of terminals that are not
+    /// scheduled.
+    pub waits: bool,
     /// How much the actor's logit of a terminal shifts its worth, in powers of two.
     pub actor_shift: f32,
     /// Improvement steps at the end of a plan, at most.
@@ -55,6 +58,7 @@ impl Default for InnerOptions {
             price_turns: 4,
             copy_price: 0.5,
             drawn_fades: true,
+            waits: true,
             actor_shift: 0.25,
             improvements: 3,
             additions: 16,

@@ -203,6 +203,7 @@ fn cheapest(
     let upload = rule.upload_joules[n] * rule.options.copy_price;
     let (factor, bit_price) = (field.joule_factor(n), field.bit_price());
     let share = worths.shares[n];
+    let spared = spared(rule, step, n, lanes, &pending);
     let mut best = Cheapest { cost: [IMPOSSIBLE; LANES], cut: [0.0; LANES], level: [0.0; LANES] };
     let deepest = field.deepest_fitting(n);
     if tables.excess[0] > 0.0 && deepest == 0 {
@@ -231,6 +232,7 @@ fn cheapest(
             grown[lane] = exp2(x * std::f32::consts::LOG2_E);
             spread[lane] = exp_m1(x) / x;
             fixed[lane] = lanes.joule_price[lane] * factor * (joules + copy)
+                - spared[lane]
                 - share[lane] * worths.depth[lane] * depth;
         }
         for &level in &rule.levels {
@@ -258,6 +260,29 @@ fn cheapest(
         }
     }
     best
+}
+
+/// What it saves that a terminal takes part in a round that aggregates: else it sends its pending
+/// upload over a slice of the band at full power, and the round may wait for it.
+#[inline(always)]
+fn spared(rule: &Rule<'_>, step: usize, n: usize, lanes: &StepLanes, pending: &Lanes) -> Lanes {
+    let field = rule.field;
+    let mut spared = [0.0; LANES];
+    if !field.aggregates(step) {
+        return spared;
+    }
+    let [_, _, power] = field.most();
+    let (seconds, closes) = (field.upload_seconds(field.signal(step, n)), field.closes());
+    let (watts, waiting) = (power * field.radio_factor(n), field.waiting_price());
+    for lane in 0..LANES {
+        let sending = field.message(pending[lane]) * seconds;
+        let sending = if sending < closes { sending } else { closes };
+        let late = sending - lanes.finish[lane];
+        let late = if late > 0.0 { late } else { 0.0 };
+        let joules = field.joule_factor(n) * watts * sending;
+        spared[lane] = lanes.joule_price[lane] * joules + waiting * late;
+    }
+    spared
 }
 
 /// Numbers in the order of their keys are in the order of the numbers.

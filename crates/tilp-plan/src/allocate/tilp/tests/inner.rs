@@ -5,9 +5,9 @@ use crate::allocate::InnerOptions;
 use crate::allocate::tilp::plan::Planned;
 use crate::twin::COMPRESSION_LEVELS;
 
-/// The inner solver on the same fades as the sampled search, so that returns can be compared.
+/// The inner solver with the same fades and reward as the sampled search, so that returns can be compared.
 fn inner_options(horizon: usize, start_scheduled: f64) -> TilpOptions {
-    let inner = InnerOptions { drawn_fades: false, ..InnerOptions::default() };
+    let inner = InnerOptions { drawn_fades: false, waits: false, ..InnerOptions::default() };
     let cem = Cem::improved(200, 25, 5);
     TilpOptions { inner: Some(inner), ..options(cem, horizon, start_scheduled, PARTS) }
 }
