@@ -72,7 +72,7 @@ const decided = events.find((one) => one.kind === "decided" && one.id[0] === 7);
 await page.goto(at("0/finished", "cell", "&round=7&terminal=2"));
 await page.waitForFunction(() => document.querySelectorAll(".cell .node").length === 6 && document.querySelector("section[aria-label='Terminal 2'] svg path"));
 assert.equal(await page.locator(".cell .node.in").count(), decided.terminals.scheduled.filter(Boolean).length);
-assert.equal(await page.locator("section[aria-label=Terminals] tbody tr").count(), 6);
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Terminals] tbody tr").length === 6);
 await page.goto(at("0/finished", "round", "&round=7"));
 await page.waitForFunction(() => document.querySelectorAll(".gantt .predicted").length > 0);
 assert.equal(await page.locator(".gantt .predicted").count(), decided.terminals.scheduled.filter(Boolean).length);
