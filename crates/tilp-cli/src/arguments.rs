@@ -14,10 +14,12 @@ mod profile;
 #[path = "arguments/proxy.rs"]
 mod proxy;
 
-pub use adapter::{ActuatorTarget, Adapter, AdapterKind, AdapterVerb, MeterSource, ProbeSource};
-pub use enrol::{Enrol, EnrolVerb};
-pub use profile::{Profile, ProfileVerb};
-pub use proxy::{Advance, Proxy};
+pub(crate) use adapter::{
+    ActuatorTarget, Adapter, AdapterKind, AdapterVerb, MeterSource, ProbeSource,
+};
+pub(crate) use enrol::{Enrol, EnrolVerb};
+pub(crate) use profile::{Profile, ProfileVerb};
+pub(crate) use proxy::{Advance, Proxy};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -40,7 +42,7 @@ An observation is JSON, at most 16 MiB of it; docs/reference/observation.md has 
 /// Task-success-oriented planning for federated split learning over a wireless cell.
 #[derive(Parser)]
 #[command(name = "tilp", version, about, after_help = EXIT_CODES)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
@@ -48,7 +50,7 @@ pub struct Arguments {
 
 /// The verbs.
 #[derive(Subcommand)]
-pub enum Verb {
+pub(crate) enum Verb {
     /// Train the robots' policy with one method on one scenario
     #[command(after_help = run_help())]
     Run(Run),
@@ -122,7 +124,7 @@ For fish: tilp completions fish > ~/.config/fish/completions/tilp.fish";
 
 /// Shells that can complete commands.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
+pub(crate) enum Shell {
     /// GNU bash.
     Bash,
     /// Z shell.
@@ -144,7 +146,7 @@ fn run_help() -> String {
 
 /// `tilp run`.
 #[derive(Args)]
-pub struct Run {
+pub(crate) struct Run {
     /// A built-in scenario or a TOML file [default: default]
     pub scenario: Option<String>,
     /// The method that decides: one of those below, or `exec:PROGRAM`, a program of your own
@@ -190,7 +192,7 @@ by Ctrl-C and SIGTERM";
 
 /// `tilp server`.
 #[derive(Args)]
-pub struct Server {
+pub(crate) struct Server {
     /// The TOML file of the testbed
     pub file: PathBuf,
     /// How to print the log on standard error
@@ -203,7 +205,7 @@ pub struct Server {
 
 /// How a log is printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// For people
     Text,
     /// One JSON object a line
@@ -212,7 +214,7 @@ pub enum LogFormat {
 
 /// How a process reaches the base station.
 #[derive(Args)]
-pub struct Reach {
+pub(crate) struct Reach {
     /// Host and port of the base station
     #[arg(long, value_name = "HOST:PORT")]
     pub server: String,
@@ -226,7 +228,7 @@ pub struct Reach {
 
 /// `tilp terminal`.
 #[derive(Args)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     /// Its id in the scenario
     #[arg(long)]
     pub id: u32,
@@ -246,7 +248,7 @@ pub struct Terminal {
 
 /// `tilp evaluator`.
 #[derive(Args)]
-pub struct Evaluator {
+pub(crate) struct Evaluator {
     /// The way to the base station.
     #[command(flatten)]
     pub reach: Reach,
@@ -254,7 +256,7 @@ pub struct Evaluator {
 
 /// `tilp testbed`.
 #[derive(Args)]
-pub struct Testbed {
+pub(crate) struct Testbed {
     /// What to do.
     #[command(subcommand)]
     pub verb: TestbedVerb,
@@ -262,7 +264,7 @@ pub struct Testbed {
 
 /// Verbs of `tilp testbed`.
 #[derive(Subcommand)]
-pub enum TestbedVerb {
+pub(crate) enum TestbedVerb {
     /// Start base station, terminals and evaluator on this machine and stop them at the end
     #[command(after_help = TESTBED)]
     Up {
@@ -294,7 +296,7 @@ checkpoints were written";
 
 /// What all studies have in common.
 #[derive(Args)]
-pub struct Study {
+pub(crate) struct Study {
     /// A built-in scenario or a TOML file
     #[arg(default_value = "default")]
     pub scenario: String,
@@ -331,7 +333,7 @@ pub struct Study {
 
 /// `tilp compare`.
 #[derive(Args)]
-pub struct Compare {
+pub(crate) struct Compare {
     /// What all studies have in common.
     #[command(flatten)]
     pub study: Study,
@@ -347,7 +349,7 @@ pub struct Compare {
 
 /// `tilp ablate`.
 #[derive(Args)]
-pub struct Ablate {
+pub(crate) struct Ablate {
     /// What all studies have in common.
     #[command(flatten)]
     pub study: Study,
@@ -355,7 +357,7 @@ pub struct Ablate {
 
 /// `tilp sweep`.
 #[derive(Args)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     /// retention, split, terminals, snr, mass or bandwidth; late, payload or hidden
     pub axis: String,
     /// What all studies have in common.
@@ -384,7 +386,7 @@ and SIGUSR1 after the rounds in progress; checkpoints were written";
 
 /// `tilp tune`.
 #[derive(Args)]
-pub struct Tune {
+pub(crate) struct Tune {
     /// The method
     pub method: String,
     /// A built-in scenario or a TOML file
@@ -422,7 +424,7 @@ pub struct Tune {
 
 /// `tilp report`.
 #[derive(Args)]
-pub struct Report {
+pub(crate) struct Report {
     /// Folders of studies or of shards of them, or the folder of one run
     #[arg(value_name = "DIR", required = true)]
     pub folders: Vec<PathBuf>,
@@ -446,7 +448,7 @@ Exit codes: 0 the same, 1 something differs (the first difference is named) or t
 
 /// `tilp verify`.
 #[derive(Args)]
-pub struct Verify {
+pub(crate) struct Verify {
     /// Folder of a finished run
     #[arg(value_name = "RUN")]
     pub folder: PathBuf,
@@ -469,7 +471,7 @@ Exit codes: 0 done, 1 failed on the way, 2 bad usage or bad input";
 
 /// `tilp twin`.
 #[derive(Args)]
-pub struct Twin {
+pub(crate) struct Twin {
     /// Folder of a finished run
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
@@ -494,7 +496,7 @@ Ctrl-C, SIGTERM and SIGUSR1; before the branch nothing is kept, after it a check
 
 /// `tilp branch`.
 #[derive(Args)]
-pub struct Branch {
+pub(crate) struct Branch {
     /// Folder of the run
     #[arg(value_name = "RUN")]
     pub folder: PathBuf,
@@ -530,7 +532,7 @@ Exit codes: 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTER
 
 /// `tilp dash`.
 #[derive(Args)]
-pub struct Dash {
+pub(crate) struct Dash {
     /// Folders with runs or studies somewhere below them
     #[arg(value_name = "DIR", default_value = ".")]
     pub folders: Vec<PathBuf>,
@@ -544,7 +546,7 @@ pub struct Dash {
 
 /// `tilp channel`.
 #[derive(Args)]
-pub struct Channel {
+pub(crate) struct Channel {
     /// Folder of a run or of DeepMIMO, a file of tools/sionna (.npz) or of gains (CSV), or a scenario
     #[arg(value_name = "DIR|FILE|SCENARIO")]
     pub channel: String,
@@ -565,7 +567,7 @@ pub struct Channel {
 /// `tilp plan`.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Something else than one plan.
     #[command(subcommand)]
     pub verb: Option<PlanVerb>,
@@ -602,7 +604,7 @@ Exit codes: 0 the input ended, 1 failed on the way, 2 bad usage or bad input";
 
 /// Verbs of `tilp plan`.
 #[derive(Subcommand)]
-pub enum PlanVerb {
+pub(crate) enum PlanVerb {
     /// Plan round after round for a base station outside: observations and outcomes as JSON lines on
     /// standard input, decisions with reasons on standard output, state on disk
     #[command(after_help = PLAN_SERVE)]
@@ -613,7 +615,7 @@ pub enum PlanVerb {
 
 /// `tilp plan serve`.
 #[derive(Args)]
-pub struct PlanServe {
+pub(crate) struct PlanServe {
     /// A built-in scenario or a TOML file: limits, policy, nominal hardware [default: default]
     pub scenario: Option<String>,
     /// Seed of the nominal hardware and of the search [default: 0]
@@ -635,7 +637,7 @@ pub struct PlanServe {
 
 /// How to print a result.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// For a person.
     Text,
     /// For a program.
@@ -644,7 +646,7 @@ pub enum Format {
 
 /// `tilp scenario`.
 #[derive(Args)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     /// What to do with scenarios.
     #[command(subcommand)]
     pub verb: ScenarioVerb,
@@ -663,7 +665,7 @@ rounds in progress; checkpoints were written";
 
 /// `tilp scenario health`.
 #[derive(Args)]
-pub struct Health {
+pub(crate) struct Health {
     /// A built-in scenario or a TOML file
     #[arg(default_value = "default")]
     pub name: String,
@@ -701,7 +703,7 @@ pub struct Health {
 
 /// Verbs of `tilp scenario`.
 #[derive(Subcommand)]
-pub enum ScenarioVerb {
+pub(crate) enum ScenarioVerb {
     /// List the built-in scenarios
     List {
         /// How to print the result
@@ -773,7 +775,7 @@ pub enum ScenarioVerb {
 
 /// `tilp policy`.
 #[derive(Args)]
-pub struct Policy {
+pub(crate) struct Policy {
     /// What to do with policies.
     #[command(subcommand)]
     pub verb: PolicyVerb,
@@ -791,7 +793,7 @@ Exit codes: 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTER
 
 /// `tilp policy serve`.
 #[derive(Args)]
-pub struct Serve {
+pub(crate) struct Serve {
     /// A policy: model.safetensors of a run
     pub model: PathBuf,
     /// Address and port; port 0 for any that is free
@@ -810,7 +812,7 @@ pub struct Serve {
 
 /// Verbs of `tilp policy`.
 #[derive(Subcommand)]
-pub enum PolicyVerb {
+pub(crate) enum PolicyVerb {
     /// Let outside clients drive a policy: openpi's websocket protocol
     #[command(after_help = SERVE)]
     Serve(Serve),

@@ -7,7 +7,7 @@ use tilp::allocate::Clock;
 use tilp::experiment::Time;
 
 /// Milliseconds since the first call.
-pub fn milliseconds() -> f64 {
+pub(crate) fn milliseconds() -> f64 {
     static START: OnceLock<Instant> = OnceLock::new();
     1e3 * START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }

@@ -10,25 +10,25 @@ use crate::output::tell;
 
 /// A message for a person, in one line, and an exit code.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     code: u8,
     message: String,
 }
 
 impl Failure {
     /// Bad usage or bad input: exit code 2.
-    pub fn input(message: impl Display) -> Self {
+    pub(crate) fn input(message: impl Display) -> Self {
         Self { code: 2, message: message.to_string() }
     }
 
     /// Something went wrong on the way: exit code 1.
-    pub fn failed(message: impl Display) -> Self {
+    pub(crate) fn failed(message: impl Display) -> Self {
         Self { code: 1, message: message.to_string() }
     }
 
     /// A study that cannot be opened or begun: what the system refused may be granted another time and
     /// is exit code 1; everything else, bytes that are no text included, is bad input.
-    pub fn study(error: StudyError) -> Self {
+    pub(crate) fn study(error: StudyError) -> Self {
         match &error {
             StudyError::Record(RecordError::Io { source, .. })
                 if source.kind() != ErrorKind::InvalidData =>
@@ -40,7 +40,7 @@ impl Failure {
     }
 
     /// A file that cannot be written: a place that cannot be used is bad input, a full disk is not.
-    pub fn writing(error: RecordError) -> Self {
+    pub(crate) fn writing(error: RecordError) -> Self {
         match is_full(&error) {
             true => Self::failed(error),
             false => Self::input(error),
@@ -49,17 +49,17 @@ impl Failure {
 
     /// The exit code.
     #[cfg(test)]
-    pub fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         self.code
     }
 
     /// Ended by a signal: exit code 128 + signal.
-    pub fn signal(signal: i32, message: impl Display) -> Self {
+    pub(crate) fn signal(signal: i32, message: impl Display) -> Self {
         Self { code: 128 + signal as u8, message: message.to_string() }
     }
 
     /// Prints the message and gives the exit code.
-    pub fn report(self) -> u8 {
+    pub(crate) fn report(self) -> u8 {
         let message = one_line(&self.message);
         if self.code < 128 {
             tell(&format!("error: {message}"));
@@ -71,7 +71,7 @@ impl Failure {
 }
 
 /// Whether there was no room left.
-pub fn is_full(error: &RecordError) -> bool {
+pub(crate) fn is_full(error: &RecordError) -> bool {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     matches!(error, RecordError::Io { source, .. } if full.contains(&source.kind()))
 }

@@ -1,6 +1,9 @@
 //! The `tilp` command line: parse, call the library, exit code. It is a library so that the Python
 //! package contains the same command.
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+
 mod arguments;
 mod clock;
 mod commands;
@@ -10,6 +13,14 @@ mod progress;
 mod serve;
 mod signals;
 mod study_progress;
+
+/// What the command line lends to the library: for programs that call both.
+pub mod host {
+    pub use crate::clock::WallTime;
+    pub use crate::commands::cache;
+    pub use crate::commands::run::{about, run_folder};
+    pub use crate::commands::study::{n_threads, study_folder};
+}
 
 use std::ffi::OsString;
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 
 /// Prints a result, with a line break at its end. A reader who has read enough and closed the
 /// pipe is no failure; a disk that is full is one.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes()));
@@ -19,12 +19,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a line for the person at the terminal. If nobody can read it, the work goes on.
-pub fn tell(line: &str) {
+pub(crate) fn tell(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
 
 /// Text in lines of at most so many letters, broken at spaces.
-pub fn wrapped(text: &str, most: usize) -> String {
+pub(crate) fn wrapped(text: &str, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -39,6 +39,6 @@ pub fn wrapped(text: &str, most: usize) -> String {
 }
 
 /// Whether the result is read by a person at a terminal.
-pub fn is_terminal() -> bool {
+pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }

@@ -13,7 +13,7 @@ use crate::output::tell;
 use crate::signals::Signals;
 
 /// Shows progress on standard error.
-pub struct Progress {
+pub(crate) struct Progress {
     mode: Mode,
     signals: Option<Signals>,
     state: Mutex<State>,
@@ -39,7 +39,7 @@ struct State {
 
 impl Progress {
     /// Progress that suits standard error; `signals` may ask to stop.
-    pub fn new(quiet: bool, signals: Option<Signals>) -> Self {
+    pub(crate) fn new(quiet: bool, signals: Option<Signals>) -> Self {
         let mode = if quiet {
             Mode::Quiet
         } else if std::io::stderr().is_terminal() {
@@ -54,7 +54,7 @@ impl Progress {
     }
 
     /// Takes the bar off the screen.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if let Mode::Bar(bar) = &self.mode {
             bar.finish_and_clear();
         }
@@ -82,7 +82,7 @@ impl Progress {
     }
 
     /// Demonstrations of so many terminals are made.
-    pub fn demonstrations(&self, done: usize, total: usize) {
+    pub(crate) fn demonstrations(&self, done: usize, total: usize) {
         let message = "terminals (kept for next time)";
         self.show("demonstrations", done as u64, total as u64, message, done == total);
     }

@@ -7,11 +7,11 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 
 /// Remembers the first signal that asked to stop.
 #[derive(Clone)]
-pub struct Signals(Arc<AtomicUsize>);
+pub(crate) struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
     /// Starts listening. A second signal of the same kind ends the program at once.
-    pub fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         let asked = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGUSR1] {
             let again = Arc::clone(&asked);
@@ -28,7 +28,7 @@ impl Signals {
     }
 
     /// The signal that asked to stop, if one did.
-    pub fn asked(&self) -> Option<i32> {
+    pub(crate) fn asked(&self) -> Option<i32> {
         match self.0.load(Ordering::SeqCst) {
             0 => None,
             signal => Some(signal as i32),

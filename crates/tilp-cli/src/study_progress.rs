@@ -15,7 +15,7 @@ use crate::output::tell;
 use crate::signals::Signals;
 
 /// Shows a study on standard error.
-pub struct StudyProgress {
+pub(crate) struct StudyProgress {
     bar: Option<ProgressBar>,
     quiet: bool,
     names: Vec<String>,
@@ -36,7 +36,7 @@ struct State {
 
 impl StudyProgress {
     /// Progress of a shard of a study; `signals` may ask to stop.
-    pub fn new(quiet: bool, study: &StudyFolder, shard: Shard, signals: Signals) -> Self {
+    pub(crate) fn new(quiet: bool, study: &StudyFolder, shard: Shard, signals: Signals) -> Self {
         let n_jobs = (shard.index..study.jobs.len()).step_by(shard.count).count();
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(n_jobs as u64);
@@ -58,7 +58,7 @@ impl StudyProgress {
     }
 
     /// Takes the bar off the screen.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -103,7 +103,7 @@ impl State {
 }
 
 /// One run of a study on the screen.
-pub struct JobProgress<'a> {
+pub(crate) struct JobProgress<'a> {
     study: &'a StudyProgress,
     job: usize,
     /// Rounds in all.
@@ -112,12 +112,12 @@ pub struct JobProgress<'a> {
 
 impl StudyProgress {
     /// The observer of a job.
-    pub fn job(&self, job: usize) -> JobProgress<'_> {
+    pub(crate) fn job(&self, job: usize) -> JobProgress<'_> {
         JobProgress { study: self, job, rounds: 0 }
     }
 
     /// What time it is.
-    pub fn time(&self) -> &dyn Time {
+    pub(crate) fn time(&self) -> &dyn Time {
         &self.time
     }
 }

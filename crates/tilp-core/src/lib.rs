@@ -25,6 +25,16 @@
 //! assert!((found.0 / 1e6 - 5.0).abs() < 0.1, "about 5 Mbit/s, found {found:?}");
 //! ```
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+// Results depend on the seed alone (clippy.toml), and a library prints nothing.
+#![warn(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
 pub mod compress;
 pub mod cost;
 pub mod datasheet;

@@ -16,7 +16,7 @@ impl From<Missing> for Response {
 }
 
 /// The answer to a request that is not a stream.
-pub fn answer(hub: &Hub, request: &Request) -> Response {
+pub(crate) fn answer(hub: &Hub, request: &Request) -> Response {
     match request.path.as_str() {
         "/api/runs" => Response::json(hub.list().1.as_bytes()),
         "/api/round" => of_run(hub, request, |run| {

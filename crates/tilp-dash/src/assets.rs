@@ -5,7 +5,7 @@ use crate::http::Response;
 macro_rules! files {
     ($($path:literal, $kind:literal;)*) => {
         /// Path, media type and text of every file of the page.
-        pub const FILES: &[(&str, &str, &str)] =
+        pub(crate) const FILES: &[(&str, &str, &str)] =
             &[$((concat!("/", $path), $kind, include_str!(concat!("../web/", $path)))),*];
     };
 }
@@ -34,7 +34,7 @@ files!(
 );
 
 /// The file at a path.
-pub fn file(path: &str) -> Option<Response> {
+pub(crate) fn file(path: &str) -> Option<Response> {
     let path = if path == "/" { "/index.html" } else { path };
     let (_, kind, text) = FILES.iter().find(|(own, _, _)| *own == path)?;
     Some(Response::new(kind, *text))

@@ -7,7 +7,7 @@ use std::path::Path;
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The text of a file; none if it is not there, not text or too long.
-pub fn text(path: &Path) -> Option<String> {
+pub(crate) fn text(path: &Path) -> Option<String> {
     let length = fs::metadata(path).ok().filter(|about| about.is_file())?.len();
     if length > MOST_BYTES { None } else { fs::read_to_string(path).ok() }
 }

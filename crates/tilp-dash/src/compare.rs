@@ -42,7 +42,7 @@ const METRICS: [&str; 12] = [
 type Key = (String, String, u64, u64);
 
 /// The runs of a study or of a scenario, and a row for each method.
-pub fn compare(hub: &Hub, study: Option<&str>, scenario: Option<&str>) -> Option<Value> {
+pub(crate) fn compare(hub: &Hub, study: Option<&str>, scenario: Option<&str>) -> Option<Value> {
     let place = study.map(|id| hub.study(id));
     let mut runs: BTreeMap<Key, Value> = BTreeMap::new();
     if let Some(place) = &place {

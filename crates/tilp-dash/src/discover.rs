@@ -10,7 +10,7 @@ const MOST_FOLDERS: usize = 50_000;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// Run folders, sorted by id.
     pub runs: Vec<Place>,
     /// Folders of studies, sorted by id.
@@ -38,7 +38,7 @@ impl Place {
 }
 
 /// Looks for runs and studies. Links are not followed: nothing outside the roots is shown.
-pub fn discover(roots: &[PathBuf]) -> Found {
+pub(crate) fn discover(roots: &[PathBuf]) -> Found {
     let mut found = Found::default();
     let mut n_folders = 0;
     for (n, root) in roots.iter().enumerate() {

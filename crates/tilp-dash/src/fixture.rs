@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A folder of one test, gone when it ends.
-pub struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// An empty folder.
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tilp-dash-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
@@ -16,12 +16,12 @@ impl Scratch {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Writes a file, and the folders above it.
-    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
@@ -36,7 +36,7 @@ impl Drop for Scratch {
 
 /// The lines of the events of a run with three terminals and two tasks: so many rounds, measured
 /// every second one.
-pub fn lines(rounds: u64) -> Vec<String> {
+pub(crate) fn lines(rounds: u64) -> Vec<String> {
     let mut lines = vec![
         r#"{"kind":"header","id":[0,0],"format":"tilp-events","version":1,"method":"tilp","seed":3,"scenario_hash":"h","tasks":["push","<b>peg</b>"]}"#.to_owned(),
         measured(0, 1, "measured", [1, 0, 0]),
@@ -52,7 +52,7 @@ pub fn lines(rounds: u64) -> Vec<String> {
 }
 
 /// A measurement of four episodes of each terminal.
-pub fn measured(round: u64, index: u64, kind: &str, successes: [u64; 3]) -> String {
+pub(crate) fn measured(round: u64, index: u64, kind: &str, successes: [u64; 3]) -> String {
     format!(
         r#"{{"kind":"{kind}","id":[{round},{index}],"terminals":{{"terminal":[4,5,9],"task":[0,1,1],"successes":{successes:?},"episodes":[4,4,4]}}}}"#
     )
@@ -72,7 +72,7 @@ fn executed(round: u64) -> String {
 }
 
 /// `rounds.csv` of these events.
-pub fn rows(lines: &[String]) -> String {
+pub(crate) fn rows(lines: &[String]) -> String {
     let history = tilp::record::History::of_stream(lines.concat().as_bytes()).unwrap();
     tilp::record::rounds_to_csv(&history.rounds)
 }

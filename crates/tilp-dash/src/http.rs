@@ -8,10 +8,10 @@ const MOST_BYTES: usize = 16 << 10;
 /// Headers of a request.
 const MOST_HEADERS: usize = 64;
 /// Time in which a request must be complete.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a page may load and do: nothing that this server does not serve.
-pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A request without a body.
@@ -170,7 +170,7 @@ impl Response {
 }
 
 /// The head of every answer, without the empty line that ends it.
-pub fn head(status: u16, kind: &str) -> String {
+pub(crate) fn head(status: u16, kind: &str) -> String {
     let reason = match status {
         200 => "OK",
         303 => "See Other",

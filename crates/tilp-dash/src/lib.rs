@@ -13,6 +13,9 @@
 //! | `stream`, `api`, `assets` | what is sent: changes, answers, the page |
 //! | `http`, `access`, `server` | requests, who may ask, threads |
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+
 mod access;
 mod api;
 mod assets;

@@ -21,7 +21,7 @@ const GAUGES: [(&str, &str, &str); 9] = [
 ];
 
 /// The metrics of all runs.
-pub fn metrics(hub: &Hub) -> String {
+pub(crate) fn metrics(hub: &Hub) -> String {
     let runs: Vec<(String, About)> = hub
         .runs()
         .iter()

@@ -15,7 +15,7 @@ use crate::run::{Cursor, Run, Watch};
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Sends changes until the client leaves or the hub is closed.
-pub fn stream(hub: &Hub, request: &Request, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn stream(hub: &Hub, request: &Request, out: &mut impl Write) -> io::Result<()> {
     out.write_all((head(200, "text/event-stream") + "\r\nretry: 1000\n\n").as_bytes())?;
     out.flush()?;
     let given = request.header("last-event-id").or(request.asked("after"));

@@ -51,6 +51,16 @@
 //! 5. [`search`]: the cross-entropy method over sequences of decisions.
 //! 6. [`rl`]: the soft actor-critic that proposes and values.
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+// Results depend on the seed alone (clippy.toml), and a library prints nothing.
+#![warn(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
 pub mod allocate;
 pub mod prelude;
 pub mod rl;

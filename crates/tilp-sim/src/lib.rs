@@ -12,6 +12,16 @@
 //!
 //! Only this crate links the physics engine. The base station runs unchanged without it.
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+// Results depend on the seed alone (clippy.toml), and a library prints nothing.
+#![warn(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
 pub mod profile;
 pub mod tasks;
 pub mod world;

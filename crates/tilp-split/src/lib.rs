@@ -11,6 +11,16 @@
 //! 3. [`split::engine`]: rounds of training by one of the rules of [`split::rule`].
 //! 4. [`nn`]: layers with explicit backward passes, and optimisers.
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+// Results depend on the seed alone (clippy.toml), and a library prints nothing.
+#![warn(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
 pub mod nn;
 pub mod split;
 

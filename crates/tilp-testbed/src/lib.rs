@@ -16,6 +16,9 @@
 //! 8. [`adapters`]: child programs between a terminal and its equipment.
 //! 9. `server`, with the feature of that name: a run whose terminals are processes.
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+
 pub mod adapters;
 pub mod contract;
 pub mod enrol;

@@ -54,6 +54,16 @@
 //! formulas), `tilp-split` (the two halves), `tilp-plan` (station, twin, methods; usable without
 //! this crate), `tilp-sim` (the simulated cell). Their modules are re-exported here.
 
+// `pub` is a promise to users: what they cannot reach is `pub(crate)`.
+#![cfg_attr(not(test), warn(unreachable_pub))]
+// Results depend on the seed alone (clippy.toml), and a library prints nothing.
+#![warn(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
 pub mod exchange;
 pub mod experiment;
 pub mod plot;

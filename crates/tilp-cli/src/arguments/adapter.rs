@@ -13,7 +13,7 @@ Exit codes: 0 no more questions, 1 a line was no question, 2 bad usage or bad in
 /// `tilp adapter`.
 #[derive(Args)]
 #[command(after_help = ADAPTER)]
-pub struct Adapter {
+pub(crate) struct Adapter {
     /// Which adapter.
     #[command(subcommand)]
     pub verb: AdapterVerb,
@@ -21,7 +21,7 @@ pub struct Adapter {
 
 /// A kind of adapter.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AdapterKind {
+pub(crate) enum AdapterKind {
     /// Measures the channel.
     Probe,
     /// Applies band and power.
@@ -35,7 +35,7 @@ pub enum AdapterKind {
 /// Where a probe measures.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-pub struct ProbeSource {
+pub(crate) struct ProbeSource {
     /// The link of a proxy, by its control socket
     #[arg(long, value_name = "SOCKET")]
     pub proxy: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub struct ProbeSource {
 /// What an actuator sets.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-pub struct ActuatorTarget {
+pub(crate) struct ActuatorTarget {
     /// The link of a proxy, by its control socket
     #[arg(long, value_name = "SOCKET")]
     pub proxy: Option<PathBuf>,
@@ -62,7 +62,7 @@ pub struct ActuatorTarget {
 /// What a meter reads.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-pub struct MeterSource {
+pub(crate) struct MeterSource {
     /// The energy counters of the processor (RAPL)
     #[arg(long)]
     pub rapl: bool,
@@ -73,7 +73,7 @@ pub struct MeterSource {
 
 /// Verbs of `tilp adapter`.
 #[derive(Subcommand)]
-pub enum AdapterVerb {
+pub(crate) enum AdapterVerb {
     /// Measure the channel of a terminal
     #[command(override_usage = "tilp adapter probe [OPTIONS]")]
     Probe {

@@ -17,7 +17,7 @@ Exit codes: 0 done, 1 a file cannot be read or written, 2 bad usage or bad input
 
 /// `tilp enrol`.
 #[derive(Args)]
-pub struct Enrol {
+pub(crate) struct Enrol {
     /// What to do.
     #[command(subcommand)]
     pub verb: EnrolVerb,
@@ -26,7 +26,7 @@ pub struct Enrol {
 /// Whose certificate.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-pub struct Whose {
+pub(crate) struct Whose {
     /// The terminal with this id
     #[arg(long, value_name = "ID")]
     pub terminal: Option<u32>,
@@ -38,7 +38,7 @@ pub struct Whose {
 /// Which certificates.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-pub struct Which {
+pub(crate) struct Which {
     /// All of the terminal with this id
     #[arg(long, value_name = "ID")]
     pub terminal: Option<u32>,
@@ -52,7 +52,7 @@ pub struct Which {
 
 /// Verbs of `tilp enrol`.
 #[derive(Subcommand)]
-pub enum EnrolVerb {
+pub(crate) enum EnrolVerb {
     /// Make an authority and the identity of the server beside it
     Init {
         /// Folder of the authority

@@ -12,7 +12,7 @@ coefficient is printed and said to be modelled. RAYON_NUM_THREADS bounds the thr
 
 /// `tilp profile`.
 #[derive(Args)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// What to measure.
     #[command(subcommand)]
     pub verb: ProfileVerb,
@@ -20,7 +20,7 @@ pub struct Profile {
 
 /// Verbs of `tilp profile`.
 #[derive(Subcommand)]
-pub enum ProfileVerb {
+pub(crate) enum ProfileVerb {
     /// Measure this machine's operations a second and joules an operation
     #[command(after_help = DEVICE)]
     Device {

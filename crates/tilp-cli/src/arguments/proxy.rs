@@ -17,7 +17,7 @@ SIGUSR1";
 /// `tilp proxy`.
 #[derive(Args)]
 #[command(after_help = PROXY)]
-pub struct Proxy {
+pub(crate) struct Proxy {
     /// A built-in scenario or a TOML file, a file of tools/sionna (.npz), a folder of DeepMIMO, or a
     /// table of gains or of rates (CSV)
     pub channel: String,
@@ -59,7 +59,7 @@ pub struct Proxy {
 
 /// What makes the channel of a proxy go on.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Advance {
+pub(crate) enum Advance {
     /// The clock: a row holds for its time.
     Clock,
     /// The control channel: it says which round has begun.

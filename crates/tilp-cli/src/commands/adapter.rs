@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Is an adapter, or tries one.
-pub fn adapter(arguments: Adapter) -> Result<(), Failure> {
+pub(crate) fn adapter(arguments: Adapter) -> Result<(), Failure> {
     match arguments.verb {
         AdapterVerb::Probe { source, terminal, seed, station_dbm, iw } => {
             probe(source, terminal, seed, station_dbm, iw)

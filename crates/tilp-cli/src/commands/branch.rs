@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 
 /// Goes on from a round of a run, with something changed.
-pub fn branch(arguments: Arguments) -> Result<(), Failure> {
+pub(crate) fn branch(arguments: Arguments) -> Result<(), Failure> {
     let (parent, _) = identified(&arguments.folder)?;
     let last = parent.scenario.rounds();
     if arguments.round >= last && parent.scenario.budget().is_none() {

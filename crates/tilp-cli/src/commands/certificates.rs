@@ -15,12 +15,12 @@ use tilp_testbed::transport::{Secure, Security};
 use crate::failure::Failure;
 
 /// Seconds since 1970.
-pub fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// What the system refused may be granted another time; everything else is bad input.
-pub fn refused(error: EnrolError) -> Failure {
+pub(super) fn refused(error: EnrolError) -> Failure {
     match &error {
         EnrolError::File { error: cause, .. } if cause.kind() != std::io::ErrorKind::NotFound => {
             Failure::failed(error)
@@ -32,7 +32,7 @@ pub fn refused(error: EnrolError) -> Failure {
 
 /// How the base station secures connections. The deny list is that of the authority around the
 /// server's folder, if the testbed names no other.
-pub fn security(tls: &TlsFiles) -> Result<Security, Failure> {
+pub(super) fn security(tls: &TlsFiles) -> Result<Security, Failure> {
     let identity = Device::at(&tls.server).identity().map_err(refused)?;
     let beside = || tls.server.parent().unwrap_or(Path::new(".")).join("denied.txt");
     let denied = Arc::new(DenyList::at(&tls.denied.clone().unwrap_or_else(beside)));
@@ -62,7 +62,7 @@ fn still_holds(certificate: &[u8], denied: &DenyList) -> Result<Party, String> {
 }
 
 /// How a terminal or the evaluator secures its connection.
-pub fn secure(folder: &Path) -> Result<Secure, Failure> {
+pub(super) fn secure(folder: &Path) -> Result<Secure, Failure> {
     let identity = Device::at(folder).identity().map_err(refused)?;
     if identity.peer.not_after < now() {
         let until = date_text(identity.peer.not_after);
@@ -76,7 +76,7 @@ pub fn secure(folder: &Path) -> Result<Secure, Failure> {
 const SPARE_S: u64 = 86_400;
 
 /// The authority of a testbed on one machine, made or renewed if need be.
-pub fn authority_here(folder: &Path) -> Result<Authority, Failure> {
+pub(super) fn authority_here(folder: &Path) -> Result<Authority, Failure> {
     let hosts = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let authority = Authority::at(folder);
     if !folder.join(CA_FILE).exists() {
@@ -91,7 +91,11 @@ pub fn authority_here(folder: &Path) -> Result<Authority, Failure> {
 
 /// The identity of a process that a testbed on one machine starts, made if it is missing, revoked or
 /// about to end.
-pub fn enrol_here(authority: &Authority, subject: Subject, folder: &Path) -> Result<(), Failure> {
+pub(super) fn enrol_here(
+    authority: &Authority,
+    subject: Subject,
+    folder: &Path,
+) -> Result<(), Failure> {
     let denied = authority.deny_list();
     let holds = |identity: &Identity| {
         let is_denied = denied.denies(&identity.peer.serial).unwrap_or(true);

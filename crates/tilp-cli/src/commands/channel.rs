@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Shows a channel: numbers, gains over time, a map.
-pub fn channel(arguments: Channel) -> Result<(), Failure> {
+pub(crate) fn channel(arguments: Channel) -> Result<(), Failure> {
     let channel = read(&arguments.channel, arguments.seed).map_err(Failure::input)?;
     let report = survey(&channel);
     let drawn = figures(&channel);

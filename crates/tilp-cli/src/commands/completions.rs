@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Prints the script of a shell.
-pub fn completions(shell: Shell) -> Result<(), Failure> {
+pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
     let shell = match shell {
         Shell::Bash => Known::Bash,
         Shell::Zsh => Known::Zsh,

@@ -12,7 +12,7 @@ use crate::output;
 use crate::signals::Signals;
 
 /// Shows runs in a browser until a signal asks to stop, or writes one as a page.
-pub fn dash(arguments: Dash) -> Result<(), Failure> {
+pub(crate) fn dash(arguments: Dash) -> Result<(), Failure> {
     if let Some(file) = &arguments.export {
         return write_page(&arguments.folders, file);
     }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 /// Compares the engines on a scenario's robot cells.
 #[cfg(not(feature = "mujoco"))]
-pub fn engines(_: &Scenario, _: u64, _: usize, _: usize, _: Format) -> Result<(), Failure> {
+pub(super) fn engines(_: &Scenario, _: u64, _: usize, _: usize, _: Format) -> Result<(), Failure> {
     let expected = "expected a program built with `--features mujoco` (tools/mujoco/setup first)";
     Err(Failure::input(format!("scenario engines: MuJoCo is not built in, {expected}")))
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Enrols terminals and the evaluator.
-pub fn enrol(arguments: Enrol) -> Result<(), Failure> {
+pub(crate) fn enrol(arguments: Enrol) -> Result<(), Failure> {
     let now = now();
     match arguments.verb {
         EnrolVerb::Init { folder, hosts, days, renew_server } => {

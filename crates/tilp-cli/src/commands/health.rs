@@ -16,7 +16,7 @@ use crate::signals::Signals;
 use crate::study_progress::StudyProgress;
 
 /// Measures the criteria of a scenario.
-pub fn health(arguments: &Health) -> Result<(), Failure> {
+pub(super) fn health(arguments: &Health) -> Result<(), Failure> {
     let examined = examination(arguments)?;
     let out = arguments.out.clone().unwrap_or_else(|| examined.usual_folder());
     let signals = Signals::listen().map_err(Failure::failed)?;

@@ -1,33 +1,33 @@
 //! One file per verb.
 
-pub mod adapter;
-pub mod branch;
+pub(crate) mod adapter;
+pub(crate) mod branch;
 mod certificates;
-pub mod channel;
-pub mod completions;
-pub mod dash;
+pub(crate) mod channel;
+pub(crate) mod completions;
+pub(crate) mod dash;
 mod engines;
-pub mod enrol;
+pub(crate) mod enrol;
 mod health;
-pub mod plan;
-pub mod policy;
-pub mod profile;
-pub mod proxy;
-pub mod report;
-pub mod run;
-pub mod scenario;
-pub mod study;
-pub mod testbed;
-pub mod tune;
-pub mod twin;
-pub mod verify;
+pub(crate) mod plan;
+pub(crate) mod policy;
+pub(crate) mod profile;
+pub(crate) mod proxy;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod scenario;
+pub(crate) mod study;
+pub(crate) mod testbed;
+pub(crate) mod tune;
+pub(crate) mod twin;
+pub(crate) mod verify;
 
 use std::path::PathBuf;
 
 use tilp::scenario::Cache;
 
 /// The folder for demonstrations: `TILP_CACHE`, else the user's cache folder, else none.
-fn cache() -> Option<Cache> {
+pub fn cache() -> Option<Cache> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let folder = set("TILP_CACHE")
         .map(PathBuf::from)

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 const KNOBS: &str = "methods.tilp.";
 
 /// Plans one round for an observation, or prints an observation to begin with, or serves.
-pub fn plan(arguments: Plan) -> Result<(), Failure> {
+pub(crate) fn plan(arguments: Plan) -> Result<(), Failure> {
     match arguments.verb {
         Some(PlanVerb::Serve(serve)) => return serve_lines(&serve),
         Some(PlanVerb::Schema) => {

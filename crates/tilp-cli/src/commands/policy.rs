@@ -15,7 +15,7 @@ use crate::serve::{Limits, Server};
 use crate::signals::Signals;
 
 /// Makes policies and serves them.
-pub fn policy(arguments: Policy) -> Result<(), Failure> {
+pub(crate) fn policy(arguments: Policy) -> Result<(), Failure> {
     match arguments.verb {
         PolicyVerb::Pretrain { scenario, overrides, narrow, steps, out } => {
             let scenario = Scenario::load(&scenario, &overrides).map_err(Failure::input)?;

@@ -22,7 +22,7 @@ struct Measured {
 }
 
 /// Measures this machine.
-pub fn profile(arguments: Profile) -> Result<(), Failure> {
+pub(crate) fn profile(arguments: Profile) -> Result<(), Failure> {
     let ProfileVerb::Device { scenario, overrides, seconds, clock_hz, format } = arguments.verb;
     let scenario = Scenario::load(&scenario, &overrides).map_err(Failure::input)?;
     if !(0.01..=600.0).contains(&seconds) {

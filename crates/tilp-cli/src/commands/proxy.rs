@@ -22,7 +22,7 @@ const MAX_TABLE_BYTES: u64 = 256 << 20;
 const POLL: Duration = Duration::from_millis(50);
 
 /// Stands between terminals and server until a signal asks to stop.
-pub fn proxy(arguments: Proxy) -> Result<(), Failure> {
+pub(crate) fn proxy(arguments: Proxy) -> Result<(), Failure> {
     let (channel, model, downlink) = read_channel(&arguments)?;
     if !(0.0..=1e11).contains(&arguments.signalling_bps) {
         let value = arguments.signalling_bps;

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Makes tables, figures and a page of studies out of the folders that hold them.
-pub fn report(arguments: Arguments) -> Result<(), Failure> {
+pub(crate) fn report(arguments: Arguments) -> Result<(), Failure> {
     let paper = arguments.width.as_deref().map(PaperWidth::parse).transpose();
     let paper = paper.map_err(Failure::input)?;
     if let [run] = &arguments.folders[..]
@@ -76,7 +76,7 @@ fn check_place(folders: &[StudyFolder], out: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the files of a report and gives its tables and where it lies.
-pub fn write(
+pub(crate) fn write(
     folders: &[StudyFolder],
     out: &Path,
     paper: Option<PaperWidth>,

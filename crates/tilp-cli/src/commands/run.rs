@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 
 /// Runs one method on one scenario, or goes on with an interrupted run.
-pub fn run(arguments: Run) -> Result<(), Failure> {
+pub(crate) fn run(arguments: Run) -> Result<(), Failure> {
     let (spec, folder) = match &arguments.resume {
         Some(folder) => resumed(&arguments, folder)?,
         None => new(&arguments)?,
@@ -40,7 +40,7 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
 }
 
 /// Prints how a run ended.
-pub fn print_result(
+pub(crate) fn print_result(
     ended: Ended,
     spec: &RunSpec,
     path: &Path,
@@ -70,7 +70,7 @@ fn quoted(path: &Path) -> String {
 }
 
 /// What cannot be written before the first round, or does not fit, is bad input.
-pub fn failure(error: RunError, begun: bool) -> Failure {
+pub(crate) fn failure(error: RunError, begun: bool) -> Failure {
     match &error {
         // What a program outside did wrong is no bad input; that there is none is.
         RunError::Scenario(ScenarioError::Program(one)) if !one.is_bad_command() => {
@@ -91,18 +91,21 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     let scenario = Scenario::load(name, &overrides).map_err(Failure::input)?;
     let method = method(arguments.method.as_deref().unwrap_or("tilp")).map_err(Failure::input)?;
     let (seed, replicate) = (arguments.seed.unwrap_or(0), arguments.replicate.unwrap_or(0));
-    let out = arguments.out.clone().unwrap_or_else(|| {
-        let name = folder_name(scenario.name());
-        let seeds = Seeds { seed, replicate }.folder();
-        PathBuf::from(format!("runs/{name}-{}-{seeds}", study::folder_name(method.name())))
-    });
+    let seeds = Seeds { seed, replicate };
+    let out = arguments.out.clone().unwrap_or_else(|| run_folder(&scenario, method.name(), seeds));
     let folder = RunFolder::create(&out).map_err(Failure::input)?;
     let checkpoint_every = arguments.checkpoint_every;
     Ok((RunSpec { scenario, method, seed, replicate, checkpoint_every, about: about() }, folder))
 }
 
+/// Where a run lies unless it is said.
+pub fn run_folder(scenario: &Scenario, method: &str, seeds: Seeds) -> PathBuf {
+    let (name, seeds) = (folder_name(scenario.name()), seeds.folder());
+    PathBuf::from(format!("runs/{name}-{}-{seeds}", study::folder_name(method)))
+}
+
 /// A scenario may be called anything, but its folder stays below that for results.
-pub fn folder_name(name: &str) -> String {
+pub(crate) fn folder_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_+.".contains(c);
     name.chars().map(|c| if plain(c) { c } else { '_' }).collect()
 }
@@ -113,7 +116,7 @@ fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure
 }
 
 /// What was run into a folder.
-pub fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
+pub(crate) fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
     let (scenario, method, seeds) =
         read_run_identity(&folder, &Registry::builtin()).map_err(Failure::input)?;
@@ -138,7 +141,7 @@ pub fn about() -> Value {
     })
 }
 
-pub fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> String {
+pub(crate) fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: Format) -> String {
     if format == Format::Json {
         return serde_json::to_string_pretty(summary).expect("a summary is plain data");
     }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Lists, shows, checks and measures scenarios.
-pub fn scenario(arguments: Scenario) -> Result<(), Failure> {
+pub(crate) fn scenario(arguments: Scenario) -> Result<(), Failure> {
     match arguments.verb {
         ScenarioVerb::List { format } => list(format),
         ScenarioVerb::Show { name, overrides } => {

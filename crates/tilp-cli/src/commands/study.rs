@@ -18,7 +18,7 @@ use crate::signals::Signals;
 use crate::study_progress::StudyProgress;
 
 /// Methods against each other.
-pub fn compare(arguments: Compare) -> Result<(), Failure> {
+pub(crate) fn compare(arguments: Compare) -> Result<(), Failure> {
     let study = &arguments.study;
     let question = question(study, &arguments.methods, "0..5", None)?;
     let question = Question { replicates: arguments.replicates, ..question };
@@ -26,13 +26,13 @@ pub fn compare(arguments: Compare) -> Result<(), Failure> {
 }
 
 /// TiLP without each of its parts.
-pub fn ablate(arguments: Ablate) -> Result<(), Failure> {
+pub(crate) fn ablate(arguments: Ablate) -> Result<(), Failure> {
     let question = question(&arguments.study, &[], "0..3", None)?;
     carry_out(&arguments.study, ablations(&question), &question.scenario)
 }
 
 /// Methods along an axis.
-pub fn sweep(arguments: Sweep) -> Result<(), Failure> {
+pub(crate) fn sweep(arguments: Sweep) -> Result<(), Failure> {
     let axis = Axis::named(&arguments.axis).map_err(Failure::input)?;
     let question = question(&arguments.study, &arguments.methods, "0..2", Some(300))?;
     let plan = tilp::experiment::study::sweep(axis, &arguments.values, &question);
@@ -59,7 +59,7 @@ fn question(
 }
 
 /// `a..b` or a list.
-pub fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
+pub(crate) fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
     const MOST: u64 = 10_000;
     let wrong = || {
         let expected = "expected a..b with a below b, or numbers separated by commas";
@@ -121,7 +121,12 @@ pub fn n_threads() -> usize {
 /// must not stand in the way of the whole one.
 fn usual_folder(study: &Study, name: &str, scenario: &Scenario) -> PathBuf {
     let quick = if study.quick { "-quick" } else { "" };
-    PathBuf::from(format!("studies/{name}-{}{quick}", folder_name(scenario.name())))
+    study_folder(&format!("{name}-{}{quick}", folder_name(scenario.name())))
+}
+
+/// Where a study of this name lies unless it is said.
+pub fn study_folder(name: &str) -> PathBuf {
+    PathBuf::from("studies").join(name)
 }
 
 fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {

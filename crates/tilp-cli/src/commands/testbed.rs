@@ -45,7 +45,7 @@ fn start_log(format: LogFormat, quiet: bool) {
 }
 
 /// Serves a testbed.
-pub fn server(arguments: &Server) -> Result<(), Failure> {
+pub(crate) fn server(arguments: &Server) -> Result<(), Failure> {
     start_log(arguments.log, arguments.quiet);
     let testbed = Described::read(&arguments.file).map_err(Failure::input)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
@@ -109,7 +109,7 @@ fn security(testbed: &Described) -> Result<Security, Failure> {
 }
 
 /// Is a terminal.
-pub fn terminal(arguments: &Terminal) -> Result<(), Failure> {
+pub(crate) fn terminal(arguments: &Terminal) -> Result<(), Failure> {
     start_log(arguments.reach.log, false);
     let data = TerminalData::read(&arguments.data).map_err(Failure::input)?;
     std::fs::create_dir_all(&arguments.state).map_err(|error| {
@@ -123,7 +123,7 @@ pub fn terminal(arguments: &Terminal) -> Result<(), Failure> {
 }
 
 /// Is the evaluator.
-pub fn evaluator(arguments: &Evaluator) -> Result<(), Failure> {
+pub(crate) fn evaluator(arguments: &Evaluator) -> Result<(), Failure> {
     start_log(arguments.reach.log, false);
     dial(&arguments.reach, hello(Role::Evaluator, 0, 0), EvaluatorWork::default())
 }
@@ -176,7 +176,7 @@ fn dial<R: Responder + 'static>(reach: &Reach, hello: Hello, responder: R) -> Re
 }
 
 /// Starts everything on this machine, or makes data.
-pub fn testbed(arguments: Testbed) -> Result<(), Failure> {
+pub(crate) fn testbed(arguments: Testbed) -> Result<(), Failure> {
     match arguments.verb {
         TestbedVerb::Up { file, quiet } => up(&file, quiet),
         TestbedVerb::Data { file } => {
@@ -195,7 +195,11 @@ struct Children(Vec<(String, Child)>);
 impl Children {
     /// Starts this program with other arguments, its log in a file.
     fn start(&mut self, name: &str, folder: &Path, arguments: &[String]) -> Result<(), Failure> {
-        let program = std::env::current_exe().map_err(Failure::failed)?;
+        // In the Python package this process is the interpreter: the package names its command.
+        let program = match std::env::var_os("TILP_PROGRAM") {
+            Some(program) => program.into(),
+            None => std::env::current_exe().map_err(Failure::failed)?,
+        };
         let path = folder.join(format!("{name}.log"));
         let log = std::fs::File::create(&path)
             .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;

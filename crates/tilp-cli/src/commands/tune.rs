@@ -13,7 +13,7 @@ use crate::signals::Signals;
 use crate::study_progress::StudyProgress;
 
 /// Finds the learning rates of a method.
-pub fn tune(arguments: &Tune) -> Result<(), Failure> {
+pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     let tuning = tuning(arguments)?;
     let out = arguments.out.clone().unwrap_or_else(|| tuning.usual_folder());
     let study = tuning.study(&out).map_err(Failure::study)?;

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Shows a run to its twin and says how well the twin predicted it.
-pub fn twin(arguments: Twin) -> Result<(), Failure> {
+pub(crate) fn twin(arguments: Twin) -> Result<(), Failure> {
     let folder = RunFolder::open(&arguments.folder).map_err(Failure::input)?;
     let replay = Replay::open_with(&folder, &arguments.overrides).map_err(Failure::input)?;
     let forecasts = forecasts(&replay);

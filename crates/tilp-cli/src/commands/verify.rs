@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 
 /// Checks a finished run and, if asked, repeats it.
-pub fn verify(arguments: Verify) -> Result<(), Failure> {
+pub(crate) fn verify(arguments: Verify) -> Result<(), Failure> {
     let path = &arguments.folder;
     let (spec, folder) = identified(path)?;
     if arguments.rerun && !folder.has_events() {

@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// What a server allows.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Bytes of a message.
     pub message_bytes: usize,
     /// Connections at a time.
@@ -38,7 +38,7 @@ pub struct Limits {
 }
 
 /// A policy and those whom it serves.
-pub struct Server {
+pub(crate) struct Server {
     policy: Policy,
     weights: Weights,
     limits: Limits,
@@ -56,12 +56,12 @@ impl Drop for Seat {
 
 impl Server {
     /// A server for a policy.
-    pub fn new(policy: Policy, weights: Weights, limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(policy: Policy, weights: Weights, limits: Limits) -> Arc<Self> {
         Arc::new(Self { policy, weights, limits, n_open: AtomicUsize::new(0) })
     }
 
     /// Serves until it is told to stop.
-    pub fn serve(
+    pub(crate) fn serve(
         self: &Arc<Self>,
         listener: &TcpListener,
         stopped: &dyn Fn() -> bool,

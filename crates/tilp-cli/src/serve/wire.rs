@@ -6,13 +6,13 @@
 use rmpv::Value;
 
 /// Where a client puts the state of its robot.
-pub const STATE: &str = "observation/state";
+pub(super) const STATE: &str = "observation/state";
 
 /// How deep maps may be nested: an array within an observation, and some room.
 const DEPTH: usize = 16;
 
 /// What the server says first: what it expects and what it answers.
-pub fn greeting(state: usize, action: usize) -> Vec<u8> {
+pub(super) fn greeting(state: usize, action: usize) -> Vec<u8> {
     let entry = |name: &str, value: Value| (Value::from(name), value);
     encoded(&Value::Map(vec![
         entry("server", Value::from("tilp")),
@@ -24,7 +24,7 @@ pub fn greeting(state: usize, action: usize) -> Vec<u8> {
 }
 
 /// The state of the robot in a request. Pictures and words are accepted and not read.
-pub fn state(message: &[u8], length: usize) -> Result<Vec<f32>, String> {
+pub(super) fn state(message: &[u8], length: usize) -> Result<Vec<f32>, String> {
     let mut rest = message;
     let value = rmpv::decode::read_value_with_max_depth(&mut rest, DEPTH)
         .map_err(|_| "message is no MessagePack, expected a map".to_owned())?;
@@ -47,7 +47,7 @@ pub fn state(message: &[u8], length: usize) -> Result<Vec<f32>, String> {
 }
 
 /// The answer: one action, and how long it took.
-pub fn answer(action: &[f32], milliseconds: f64) -> Vec<u8> {
+pub(super) fn answer(action: &[f32], milliseconds: f64) -> Vec<u8> {
     let data = action.iter().flat_map(|number| number.to_le_bytes()).collect();
     let shape = [1, action.len()].map(|n| Value::from(n as u64));
     let bytes = |text: &str| Value::Binary(text.as_bytes().to_vec());

@@ -58,7 +58,7 @@ fn a_new_constant_can_be_set_on_a_scenario_of_version_1() {
 #[test]
 fn a_report_of_a_study_of_version_1_is_the_same() {
     let scratch = Scratch::new("old-report");
-    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/oracle-network");
+    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/v1/oracle-network");
     let folder = study.display().to_string();
     succeed(scratch.path(), &["report", &folder, "--out", "report"]);
     for name in ["table.md", "table.csv", "table.tex", "runs.csv", "runs.jsonl"] {

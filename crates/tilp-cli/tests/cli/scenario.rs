@@ -6,7 +6,7 @@ use tilp::record::fingerprint;
 use crate::scratch::SHORT;
 use crate::{Scratch, run, succeed, text};
 
-const BUILTIN: [&str; 13] = [
+const BUILTIN: [&str; 15] = [
     "default",
     "factory-rt",
     "homogeneous",
@@ -20,6 +20,8 @@ const BUILTIN: [&str; 13] = [
     "street-rt",
     "strong",
     "tiny",
+    "v1-default",
+    "v1-scarce",
 ];
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    pub fn distance_3d_m(&self) -> f64 {
+    pub(crate) fn distance_3d_m(&self) -> f64 {
         self.distance_2d_m.hypot(self.station_height_m - self.terminal_height_m)
     }
 }

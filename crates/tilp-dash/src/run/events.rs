@@ -21,7 +21,7 @@ const MOST_ROUNDS: u64 = 2_000_000;
 
 /// Events so far.
 #[derive(Debug, Default)]
-pub struct Events {
+pub(super) struct Events {
     tail: Tail,
     last: Option<EventId>,
     /// Events so far.
@@ -41,11 +41,11 @@ pub struct Events {
 }
 
 /// Offset and length of a line.
-pub type Span = (u64, u32);
+pub(super) type Span = (u64, u32);
 
 /// Where the events of a round are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoundPlace {
+pub(super) struct RoundPlace {
     /// The decision.
     pub decided: Option<Span>,
     /// The outcome.
@@ -54,7 +54,7 @@ pub struct RoundPlace {
 
 /// Which episodes were run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Episodes {
+pub(super) enum Episodes {
     /// For calibration.
     Calibration,
     /// For the report.
@@ -65,7 +65,7 @@ pub enum Episodes {
 
 impl Episodes {
     /// Its name in files.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Calibration => "calibration",
             Self::Report => "report",
@@ -76,7 +76,7 @@ impl Episodes {
 
 /// Success of the terminals at one moment.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub(super) struct Measured {
     /// How many events were before it.
     pub place: u64,
     /// Which episodes.
@@ -91,12 +91,12 @@ pub struct Measured {
 
 impl Measured {
     /// Counts of all terminals.
-    pub fn all(&self) -> SuccessCount {
+    pub(super) fn all(&self) -> SuccessCount {
         self.counts.counts().fold(SuccessCount::default(), SuccessCount::plus)
     }
 
     /// Counts of a task.
-    pub fn of_task(&self, task: usize) -> SuccessCount {
+    pub(super) fn of_task(&self, task: usize) -> SuccessCount {
         let own = self.counts.task.iter().zip(self.counts.counts());
         own.filter(|(own, _)| **own == task)
             .map(|(_, count)| count)
@@ -105,7 +105,7 @@ impl Measured {
 }
 
 /// Successes, episodes, and the ends of the 95 % interval, if there is one.
-pub fn interval(count: SuccessCount) -> [Option<f64>; 4] {
+pub(super) fn interval(count: SuccessCount) -> [Option<f64>; 4] {
     let ends = wilson_95(count);
     let SuccessCount { successes, episodes } = count;
     [
@@ -118,7 +118,7 @@ pub fn interval(count: SuccessCount) -> [Option<f64>; 4] {
 
 impl Events {
     /// Reads what was appended.
-    pub fn refresh(&mut self, path: &Path) -> Change {
+    pub(super) fn refresh(&mut self, path: &Path) -> Change {
         let mut tail = std::mem::take(&mut self.tail);
         let change = tail.read(path, |line, is_start, offset| {
             if is_start {
@@ -273,7 +273,7 @@ impl Events {
 
     /// The measurement that shows the terminals after a round: the last one of the report, else of
     /// calibration; at the end the final one.
-    pub fn success_at(&self, round: u64) -> Option<&Measured> {
+    pub(super) fn success_at(&self, round: u64) -> Option<&Measured> {
         let of = |kind: Episodes| {
             let mut all = self.measured.iter().rev();
             all.find(move |one| one.kind == kind && one.round <= round)
@@ -307,7 +307,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 }
 
 /// A line of a file.
-pub fn line(path: &Path, (offset, length): Span) -> io::Result<Vec<u8>> {
+pub(super) fn line(path: &Path, (offset, length): Span) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = vec![0; length as usize];

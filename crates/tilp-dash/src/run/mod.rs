@@ -20,8 +20,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tilp::record::RoundRow;
 
-pub use about::{About, State};
-pub use cursor::Cursor;
+pub(crate) use about::{About, State};
+pub(crate) use cursor::Cursor;
 use events::{Events, Measured, Span, interval, line};
 use rows::Rows;
 use tail::Change;

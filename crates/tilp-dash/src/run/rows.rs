@@ -9,7 +9,7 @@ use super::tail::{Change, Tail};
 
 /// Rows so far.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub(super) struct Rows {
     tail: Tail,
     header: String,
     /// One per round.
@@ -20,7 +20,7 @@ pub struct Rows {
 
 impl Rows {
     /// Reads what was appended.
-    pub fn refresh(&mut self, path: &Path) -> Change {
+    pub(super) fn refresh(&mut self, path: &Path) -> Change {
         let mut new = String::new();
         let (mut broken, mut is_header) = (None, self.header.is_empty());
         let mut header = std::mem::take(&mut self.header);
@@ -61,7 +61,7 @@ impl Rows {
     }
 
     /// The rows from one on as columns, with the names that the file has.
-    pub fn columns(&self, from: usize) -> Value {
+    pub(super) fn columns(&self, from: usize) -> Value {
         let rows = self.all.get(from..).unwrap_or_default();
         let mut columns = Map::new();
         macro_rules! column {

@@ -5,20 +5,20 @@ use serde::de::DeserializeOwned;
 use tilp::record::event::Number;
 
 /// What a line says; none if it is damaged.
-pub fn parsed<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+pub(super) fn parsed<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
 /// The gains in a decision.
 #[derive(Debug, Deserialize)]
-pub struct GainsLine {
+pub(super) struct GainsLine {
     /// Gains of the terminals.
     pub terminals: Gains,
 }
 
 /// Gains of the terminals.
 #[derive(Debug, Default, Deserialize)]
-pub struct Gains {
+pub(super) struct Gains {
     /// Ids.
     pub terminal: Vec<u32>,
     /// Large-scale gain, linear.
@@ -27,7 +27,7 @@ pub struct Gains {
 
 /// A decision.
 #[derive(Debug, Deserialize)]
-pub struct SlimDecided {
+pub(super) struct SlimDecided {
     /// Report and decision.
     pub terminals: DecidedColumns,
     /// What was predicted.
@@ -37,7 +37,7 @@ pub struct SlimDecided {
 /// Report and decision, terminal by terminal.
 #[derive(Debug, Default, Deserialize)]
 #[allow(missing_docs)] // The names of docs/reference/run-folder.md.
-pub struct DecidedColumns {
+pub(super) struct DecidedColumns {
     pub terminal: Vec<u32>,
     pub gain: Vec<Number>,
     pub fading_power: Vec<Number>,
@@ -51,7 +51,7 @@ pub struct DecidedColumns {
 /// What was predicted of a round.
 #[derive(Debug, Deserialize)]
 #[allow(missing_docs)]
-pub struct Prediction {
+pub(super) struct Prediction {
     pub duration_s: Number,
     pub energy_j: Number,
     pub loss_decrease: Number,
@@ -63,7 +63,7 @@ pub struct Prediction {
 /// What was predicted of every terminal.
 #[derive(Debug, Default, Deserialize)]
 #[allow(missing_docs)]
-pub struct PredictedColumns {
+pub(super) struct PredictedColumns {
     pub delay_s: Vec<Number>,
     pub sure_delay_s: Vec<Number>,
     pub energy_j: Vec<Number>,
@@ -72,7 +72,7 @@ pub struct PredictedColumns {
 /// An outcome.
 #[derive(Debug, Deserialize)]
 #[allow(missing_docs)]
-pub struct SlimExecuted {
+pub(super) struct SlimExecuted {
     pub duration_s: Number,
     pub terminals: ExecutedColumns,
     pub books: Option<SlimBooks>,
@@ -81,7 +81,7 @@ pub struct SlimExecuted {
 /// What was observed of every terminal.
 #[derive(Debug, Default, Deserialize)]
 #[allow(missing_docs)]
-pub struct ExecutedColumns {
+pub(super) struct ExecutedColumns {
     pub late: Vec<bool>,
     pub delay_s: Vec<Number>,
     pub energy_j: Vec<Number>,
@@ -91,7 +91,7 @@ pub struct ExecutedColumns {
 /// What really happened.
 #[derive(Debug, Deserialize)]
 #[allow(missing_docs)]
-pub struct SlimBooks {
+pub(super) struct SlimBooks {
     pub terminals: BookedColumns,
     pub losses: Option<LossColumns>,
 }
@@ -99,7 +99,7 @@ pub struct SlimBooks {
 /// What really happened to every terminal.
 #[derive(Debug, Default, Deserialize)]
 #[allow(missing_docs)]
-pub struct BookedColumns {
+pub(super) struct BookedColumns {
     pub delay_s: Vec<Number>,
     pub energy_radio_j: Vec<Number>,
     pub energy_compute_j: Vec<Number>,
@@ -108,7 +108,7 @@ pub struct BookedColumns {
 /// Losses of the deployed policy around a round.
 #[derive(Debug, Default, Deserialize)]
 #[allow(missing_docs)]
-pub struct LossColumns {
+pub(super) struct LossColumns {
     pub before: Vec<Number>,
     pub after: Vec<Number>,
 }

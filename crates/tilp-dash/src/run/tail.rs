@@ -11,7 +11,7 @@ const START: u64 = 512;
 
 /// What happened to a file since it was read last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Change {
+pub(super) enum Change {
     /// Nothing.
     #[default]
     None,
@@ -23,7 +23,7 @@ pub enum Change {
 
 /// How far a file was read.
 #[derive(Debug, Default)]
-pub struct Tail {
+pub(super) struct Tail {
     /// Complete lines end here.
     offset: u64,
     /// How the file begins: another beginning is another file.
@@ -35,7 +35,7 @@ pub struct Tail {
 impl Tail {
     /// Gives every complete line that is new, with its end, whether the file starts anew with it,
     /// and its offset. Reading ends early, for good, if `take` says no.
-    pub fn read(
+    pub(super) fn read(
         &mut self,
         path: &Path,
         mut take: impl FnMut(&[u8], bool, u64) -> bool,
@@ -93,7 +93,7 @@ impl Tail {
 
 impl Change {
     /// The graver of two.
-    pub fn max(self, other: Self) -> Self {
+    pub(super) fn max(self, other: Self) -> Self {
         if self as u8 > other as u8 { self } else { other }
     }
 }

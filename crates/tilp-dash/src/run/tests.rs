@@ -23,7 +23,7 @@ fn run(scratch: &Scratch) -> Run {
 struct Page {
     cursor: Option<Cursor>,
     rounds: Vec<u64>,
-    measured: std::collections::BTreeMap<String, Value>,
+    measured: BTreeMap<String, Value>,
     n_messages: usize,
     resets: usize,
 }

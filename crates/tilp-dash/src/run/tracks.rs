@@ -19,7 +19,7 @@ const MOST_POINTS: usize = 12_000;
 
 /// Histories so far.
 #[derive(Debug, Default)]
-pub struct Tracks {
+pub(super) struct Tracks {
     /// Rounds that were read.
     rounds: usize,
     n_entries: usize,
@@ -70,7 +70,7 @@ struct RoundPrediction {
 
 impl Tracks {
     /// Reads the rounds that are complete and not yet read. A damaged round is left out.
-    pub fn extend(&mut self, path: &Path, rounds: &[RoundPlace]) {
+    pub(super) fn extend(&mut self, path: &Path, rounds: &[RoundPlace]) {
         while let Some(place) = rounds.get(self.rounds) {
             let (Some(decided), Some(executed)) = (place.decided, place.executed) else { return };
             if self.n_entries > MOST_ENTRIES {
@@ -136,7 +136,7 @@ impl Tracks {
     }
 
     /// The history of a terminal, as columns; none if there is no such terminal.
-    pub fn terminal(&self, id: u32) -> Option<Value> {
+    pub(super) fn terminal(&self, id: u32) -> Option<Value> {
         let entries = &self.by_terminal.get(&id)?.entries;
         macro_rules! columns {
             ($($name:ident),*) => {
@@ -165,7 +165,7 @@ impl Tracks {
     }
 
     /// Energy of every terminal up to a round, ids and joules, and in how many rounds it took its turn.
-    pub fn spent(&self, round: u64) -> Value {
+    pub(super) fn spent(&self, round: u64) -> Value {
         let (mut ids, mut joules, mut turns) = (Vec::new(), Vec::new(), Vec::new());
         for (id, track) in &self.by_terminal {
             let n = track.entries.partition_point(|entry| u64::from(entry.round) <= round);
@@ -178,7 +178,7 @@ impl Tracks {
     }
 
     /// Predicted and realised values of scheduled terminals and of rounds. Of long runs every n-th.
-    pub fn predictions(&self) -> Value {
+    pub(super) fn predictions(&self) -> Value {
         let all = self.by_terminal.iter().flat_map(|(id, track)| {
             let used = track.entries.iter().filter(|entry| entry.scheduled);
             used.filter(|entry| entry.predicted_delay_s.is_finite()).map(move |entry| (*id, entry))

@@ -14,7 +14,7 @@ pub struct Asfl {
 
 /// What the alternation found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turns {
+pub(super) struct Turns {
     /// Cut of each terminal.
     pub cuts: Vec<usize>,
     /// Bandwidth of each terminal.
@@ -31,10 +31,10 @@ impl Asfl {
 }
 
 /// The options of one terminal: what it needs at each of its cuts.
-pub type Options = Vec<(usize, Need)>;
+pub(super) type Options = Vec<(usize, Need)>;
 
 /// The options of these terminals.
-pub fn options(
+pub(super) fn options(
     setup: &Setup,
     seen: &Observation,
     among: &[usize],
@@ -48,7 +48,7 @@ pub fn options(
 }
 
 /// Cuts and bandwidths in turns from an even split; none if a link is dead.
-pub fn alternate(options: &[Options], band: Hertz) -> Option<Turns> {
+pub(super) fn alternate(options: &[Options], band: Hertz) -> Option<Turns> {
     let even = band / options.len().max(1) as f64;
     let mut bandwidths = vec![even; options.len()];
     let mut slowest_s: Vec<f64> = Vec::new();

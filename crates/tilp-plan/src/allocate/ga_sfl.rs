@@ -30,7 +30,7 @@ pub struct GaSfl {
 
 /// The band shared for one common cut.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Common {
+pub(super) struct Common {
     /// The cut.
     pub cut: usize,
     /// Bound and latency together.

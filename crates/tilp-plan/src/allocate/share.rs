@@ -6,7 +6,7 @@ use crate::units::{Bits, Bytes, Watts};
 use crate::wireless::RateModel;
 
 /// A link at this power and noise density.
-pub fn channel(link: &Link, power: Watts, noise_w_per_hz: f64) -> Channel {
+pub(super) fn channel(link: &Link, power: Watts, noise_w_per_hz: f64) -> Channel {
     let fading = match link.model {
         RateModel::Held => link.fading_power,
         RateModel::Averaged => 1.0,

@@ -66,19 +66,22 @@ pub(super) struct ChannelSeen {
 
 impl ChannelSeen {
     /// Numbers kept of a channel.
-    pub const N_NUMBERS: usize = 3;
+    pub(super) const N_NUMBERS: usize = 3;
 
     /// Mean gain with that of the round at hand.
     fn mean_with(&self, keep: f64, gain: f64) -> f64 {
         (keep * self.sum + gain) / (keep * self.weight + 1.0)
     }
 
-    pub fn to_array(self) -> [f64; Self::N_NUMBERS] {
+    pub(super) fn to_array(self) -> [f64; Self::N_NUMBERS] {
         [self.weight, self.sum, self.last]
     }
 
     /// Back from numbers.
-    pub fn from_array(name: &str, numbers: [f64; Self::N_NUMBERS]) -> Result<Self, SnapshotError> {
+    pub(super) fn from_array(
+        name: &str,
+        numbers: [f64; Self::N_NUMBERS],
+    ) -> Result<Self, SnapshotError> {
         match numbers.iter().find(|number| !(number.is_finite() && **number >= 0.0)) {
             Some(number) => {
                 Err(SnapshotError::value(name, number, "a number that is not negative"))
@@ -88,7 +91,7 @@ impl ChannelSeen {
     }
 
     /// The terminal leaves: its next observation will follow no other.
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.last = 0.0;
     }
 }
@@ -105,7 +108,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    pub fn new(n_terminals: usize, rho: f64, options: ChannelOptions) -> Self {
+    pub(super) fn new(n_terminals: usize, rho: f64, options: ChannelOptions) -> Self {
         // Rayleigh fading has powers of variance one.
         let assumed = [options.prior * rho * rho, options.prior];
         let channels = vec![ChannelSeen::default(); n_terminals];
@@ -117,7 +120,7 @@ impl Channels {
     }
 
     /// Mean gain and fading of a terminal in the round at hand, of which these are reported.
-    pub fn split(&self, terminal: usize, gain: f64, fading_power: f64) -> (f64, f64) {
+    pub(super) fn split(&self, terminal: usize, gain: f64, fading_power: f64) -> (f64, f64) {
         let total = gain * fading_power;
         if self.options.source == ChannelSource::Reported || !(total.is_finite() && total > 0.0) {
             return (gain, fading_power);
@@ -127,7 +130,7 @@ impl Channels {
     }
 
     /// Correlation of the complex fading from one round to the next; `stated` by the scenario.
-    pub fn rho(&self, stated: f64) -> f64 {
+    pub(super) fn rho(&self, stated: f64) -> f64 {
         if self.options.source == ChannelSource::Reported {
             return stated;
         }
@@ -136,7 +139,7 @@ impl Channels {
     }
 
     /// A round has been observed: the gains of all terminals, fading included.
-    pub fn watch(&mut self, totals: impl Iterator<Item = f64>) {
+    pub(super) fn watch(&mut self, totals: impl Iterator<Item = f64>) {
         let keep = self.keep();
         for (one, total) in self.channels.iter_mut().zip(totals) {
             if !(total.is_finite() && total > 0.0) {
@@ -154,22 +157,22 @@ impl Channels {
         }
     }
 
-    pub fn of(&self, terminal: usize) -> ChannelSeen {
+    pub(super) fn of(&self, terminal: usize) -> ChannelSeen {
         self.channels[terminal]
     }
 
-    pub fn set_terminals(&mut self, channels: Vec<ChannelSeen>) {
+    pub(super) fn set_terminals(&mut self, channels: Vec<ChannelSeen>) {
         self.channels = channels;
     }
 
-    pub fn save(&self, snapshot: &mut Snapshot) {
+    pub(super) fn save(&self, snapshot: &mut Snapshot) {
         let channels = self.channels.iter().flat_map(|one| one.to_array());
         snapshot.put_f64("twin/channels", channels.collect());
         snapshot.put_f64("twin/correlation", self.sums.to_vec());
     }
 
     /// Takes it back. Snapshots of version 1 have none of it.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         const CHANNELS: &str = "twin/channels";
         if snapshot.len_of(CHANNELS) == 0 {
             return Ok(());

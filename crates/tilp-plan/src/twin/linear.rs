@@ -2,7 +2,7 @@
 
 /// Minimises w'Hw/2 - b'w inside bounds, by coordinates, from the given start. H is positive
 /// definite, row by row.
-pub fn bounded_minimum(
+pub(super) fn bounded_minimum(
     curvature: &[f64],
     pull: &[f64],
     bounds: &[(f64, f64)],
@@ -26,7 +26,7 @@ pub fn bounded_minimum(
 }
 
 /// Inverse of a positive definite matrix, by elimination.
-pub fn inverse(matrix: &[f64], n: usize) -> Vec<f64> {
+pub(super) fn inverse(matrix: &[f64], n: usize) -> Vec<f64> {
     let mut left = matrix.to_vec();
     let mut right = vec![0.0; n * n];
     for i in 0..n {

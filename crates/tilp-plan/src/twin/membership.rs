@@ -47,14 +47,14 @@ pub(super) struct Members {
 
 impl Members {
     /// Terminals 0 to `n_terminals - 1`, all present.
-    pub fn new(n_terminals: usize) -> Self {
+    pub(super) fn new(n_terminals: usize) -> Self {
         let present = (0..n_terminals as u32).map(TerminalId).collect();
         Self { present, absent: BTreeMap::new() }
     }
 
     /// Success was measured of those who are present: what is known of the others is a measurement
     /// older.
-    pub fn after_measurement(&mut self, task: &TaskTwin) {
+    pub(super) fn after_measurement(&mut self, task: &TaskTwin) {
         for Absent { part, .. } in self.absent.values_mut() {
             part.success = task.after_measurement(part.success);
         }

@@ -22,7 +22,7 @@ pub fn quantile(share: f64) -> f64 {
 }
 
 /// Half width, in standard deviations, of an interval that holds 90 %.
-pub const Z_90: f64 = 1.644_853_626_951_472_7;
+pub(super) const Z_90: f64 = 1.644_853_626_951_472_7;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! The reward of one round, as the planner predicts it.
 
+use super::{Twin, TwinState};
+use crate::round::{Observation, Outcome, ProjectedDecision, Violation};
 use crate::units::{Joules, Seconds, Watts};
 
 /// Weights of the reward's terms.
@@ -77,6 +79,48 @@ impl Reward {
     /// Eq. `method-reward`
     pub fn total(&self) -> f64 {
         self.task + self.communication - self.penalty
+    }
+}
+
+impl Twin {
+    /// The reward of an executed round, from what was observed of it and what the twin made of
+    /// that: the states before the round and after the calibration. A round counts as at least as
+    /// long as `waited`.
+    pub fn realised_reward(
+        &self,
+        seen: &Observation,
+        plan: &ProjectedDecision,
+        outcome: &Outcome,
+        [before, after]: [&TwinState; 2],
+        waited: Seconds,
+    ) -> Reward {
+        let nominal = self.nominal();
+        let scheduled = || plan.decision().scheduled();
+        let delay = |n: usize| outcome.terminals[n].delay.min(nominal.give_up);
+        // A meter may err beyond the deadline; who was late is known. How late, only the twin can say.
+        let exchanges = self.exchanges(before, plan);
+        let likely = |n: usize| match &exchanges[n] {
+            Some(exchange) => self.network.predict(n, exchange).delay().min(nominal.give_up),
+            None => Seconds(0.0),
+        };
+        let deadline = nominal.cost.limits.deadline;
+        let delays = scheduled().map(|n| match outcome.terminals[n].late {
+            true => likely(n).max(deadline),
+            false => delay(n).min(deadline),
+        });
+        let memories = scheduled().map(|n| {
+            let need = nominal.cost.profile.memory(plan.decision().terminals[n].cut);
+            (need, seen.terminals[n].report.memory)
+        });
+        let asked = plan.decision().bandwidth();
+        let violation = Violation::of(&nominal.cost.limits, delays, memories, asked).relative;
+        self.reward(&Deeds {
+            gain: self.gain(after.success - before.success, before.loss() - after.loss()),
+            latency: scheduled().map(delay).fold(waited, Seconds::max),
+            energy: outcome.terminals.iter().map(|one| one.energy).sum(),
+            violation,
+            trained: outcome.terminals.iter().any(|one| one.took_part),
+        })
     }
 }
 

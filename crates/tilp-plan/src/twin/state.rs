@@ -183,6 +183,16 @@ impl Twin {
         }
     }
 
+    /// Moves a state on to a later round, which the observation names: how fast training goes, what
+    /// losses will do until the end, and the success that they promise are those of that round. For
+    /// futures that are longer than a plan.
+    pub fn move_to(&self, state: &mut TwinState, seen: &Observation) {
+        state.round = seen.round;
+        state.tempo = self.tempo(seen);
+        state.outlook = self.outlook(seen);
+        state.success = self.cautious_success(&state.log_loss, &state.variance, state.outlook);
+    }
+
     /// Memory for steps.
     pub fn scratch(&self) -> Scratch {
         let n = self.nominal.hardware.len();

@@ -132,7 +132,7 @@ pub(super) struct TaskPart {
 
 impl TaskPart {
     /// The terminal leaves: what is shared will change without it.
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.deviation = self.deviation.untied(self.shared_doubt);
         self.shared_doubt = 0.0;
     }

@@ -12,8 +12,8 @@ pub use state::{state_from_bytes, state_to_bytes};
 /// Messages and service, generated from `proto`. The modules are those of the packages.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 mod generated {
-    pub mod tilp {
-        pub mod testbed {
+    pub(super) mod tilp {
+        pub(crate) mod testbed {
             pub mod v1 {
                 tonic::include_proto!("tilp.testbed.v1");
             }

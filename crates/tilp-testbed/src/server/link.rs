@@ -16,7 +16,7 @@ use crate::station::{Call, Hub, Party};
 
 /// What the links of a round share under the wall clock.
 #[derive(Debug, Default)]
-pub struct WallRound {
+pub(super) struct WallRound {
     /// When the round closes; none between rounds.
     pub until: Option<Duration>,
     /// Band and power by terminal.
@@ -26,7 +26,7 @@ pub struct WallRound {
 }
 
 /// A terminal that is a process.
-pub struct RemoteLink {
+pub(super) struct RemoteLink {
     hub: Arc<Hub>,
     id: TerminalId,
     wall: Option<Arc<Mutex<WallRound>>>,
@@ -34,7 +34,7 @@ pub struct RemoteLink {
 
 impl RemoteLink {
     /// The link to a terminal. Under the wall clock it shares the round with the others.
-    pub fn new(hub: Arc<Hub>, id: TerminalId, wall: Option<Arc<Mutex<WallRound>>>) -> Self {
+    pub(super) fn new(hub: Arc<Hub>, id: TerminalId, wall: Option<Arc<Mutex<WallRound>>>) -> Self {
         Self { hub, id, wall }
     }
 
@@ -82,7 +82,7 @@ impl TerminalLink for RemoteLink {
 }
 
 /// A terminal of a hybrid cell.
-pub enum HybridLink {
+pub(super) enum HybridLink {
     /// Simulated.
     Local(Box<LocalLink<Policy>>),
     /// A process.

@@ -22,7 +22,7 @@ use crate::station::Party;
 
 /// Reads off a certificate whose it is, unless it was revoked. The handshake has checked its
 /// signature before.
-pub type Identify = dyn Fn(&[u8]) -> Result<Party, String> + Send + Sync;
+pub(super) type Identify = dyn Fn(&[u8]) -> Result<Party, String> + Send + Sync;
 
 /// How connections are secured.
 #[derive(Clone)]
@@ -50,7 +50,7 @@ impl Default for Doors {
 
 /// What the service is told about the connection of a request.
 #[derive(Clone)]
-pub struct Peer {
+pub(super) struct Peer {
     /// Whose certificate it showed; none without TLS.
     pub party: Option<Party>,
     /// Set once its hello was accepted.
@@ -60,7 +60,7 @@ pub struct Peer {
 
 impl Peer {
     /// Whether its certificate still holds.
-    pub fn is_admitted(&self) -> bool {
+    pub(super) fn is_admitted(&self) -> bool {
         self.certificate.as_ref().is_none_or(|(bytes, identify)| identify(bytes).is_ok())
     }
 }
@@ -69,7 +69,7 @@ impl Peer {
 type Certified = (Party, Arc<[u8]>, Arc<Identify>);
 
 /// A connection that closes itself if its hello does not come.
-pub struct Guarded {
+pub(super) struct Guarded {
     inner: Stream,
     peer: Peer,
     patience: Option<Pin<Box<Sleep>>>,

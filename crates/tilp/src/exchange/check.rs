@@ -113,7 +113,7 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub fn fail<T>(
+    pub(super) fn fail<T>(
         self,
         field: impl Display,
         value: impl Display,
@@ -128,7 +128,7 @@ impl Checker {
     }
 
     /// Between both, or at an end. What is not a number is not.
-    pub fn within<T: PartialOrd + Display + LowerExp + Copy>(
+    pub(super) fn within<T: PartialOrd + Display + LowerExp + Copy>(
         self,
         field: impl Display,
         value: T,
@@ -140,7 +140,7 @@ impl Checker {
         self.fail(field, value, format!("{} to {}", bound(least), bound(most)))
     }
 
-    pub fn maybe(
+    pub(super) fn maybe(
         self,
         field: impl Display,
         value: Option<f64>,

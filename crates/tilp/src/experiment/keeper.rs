@@ -22,7 +22,7 @@ pub(super) struct Saved {
 impl Saved {
     /// Reads checkpoint and events, and locks the folder. If they cannot be used, the folder is
     /// as it was.
-    pub fn read(spec: &RunSpec, folder: &mut RunFolder) -> Result<Self, RunError> {
+    pub(super) fn read(spec: &RunSpec, folder: &mut RunFolder) -> Result<Self, RunError> {
         folder.read_checkpoint(&spec.identity())?;
         folder.lock()?;
         // Another process may have gone on before the folder was locked.
@@ -36,7 +36,7 @@ impl Saved {
     }
 
     /// The metrics, if nothing is left to be done.
-    pub fn complete(&self, spec: &RunSpec, folder: &RunFolder) -> Option<Summary> {
+    pub(super) fn complete(&self, spec: &RunSpec, folder: &RunFolder) -> Option<Summary> {
         // With a budget no round is known to be the last; the folder tells.
         let may_be_last = [self.checkpoint.round, u64::MAX].contains(&spec.last_round());
         may_be_last.then(|| folder.complete(&self.checkpoint.stream)).flatten()
@@ -44,7 +44,7 @@ impl Saved {
 
     /// Takes the state back. Round, events, cell and base station must agree. Only then the files
     /// are cut back.
-    pub fn resume<'a>(
+    pub(super) fn resume<'a>(
         self,
         spec: &'a RunSpec,
         folder: RunFolder,
@@ -115,7 +115,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// The events before the first round, and the checkpoint there.
-    pub fn start(
+    pub(super) fn start(
         spec: &RunSpec,
         tasks: &[String],
         base: &[TerminalSuccess],
@@ -132,7 +132,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// The folder appears, complete enough to resume.
-    pub fn begin(
+    pub(super) fn begin(
         spec: &'a RunSpec,
         mut folder: RunFolder,
         manifest: &Value,
@@ -167,17 +167,17 @@ impl<'a> Keeper<'a> {
     }
 
     /// The last round that was done.
-    pub fn last_round(&self) -> u64 {
+    pub(super) fn last_round(&self) -> u64 {
         self.journal.history().last_round()
     }
 
     /// Wall time.
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.time.seconds()
     }
 
     /// Success of the base policy.
-    pub fn base_success(&self) -> Option<SuccessCount> {
+    pub(super) fn base_success(&self) -> Option<SuccessCount> {
         let rows = self.journal.history().episodes.iter();
         let base = rows.take_while(|row| row.kind == EpisodeKind::Report && row.round == 0);
         let count =
@@ -186,7 +186,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// How long decisions took.
-    pub fn plan_times(&self) -> Value {
+    pub(super) fn plan_times(&self) -> Value {
         let mut sorted = self.plan_s.clone();
         sorted.sort_by(f64::total_cmp);
         let n = sorted.len();
@@ -196,12 +196,16 @@ impl<'a> Keeper<'a> {
     }
 
     /// The first error that came up while events were written.
-    pub fn check(&mut self) -> Result<(), RunError> {
+    pub(super) fn check(&mut self) -> Result<(), RunError> {
         self.error.take().map_or(Ok(()), Err)
     }
 
     /// Writes a checkpoint, and the tables that are written whole.
-    pub fn checkpoint(&mut self, cell: &dyn Persist, station: &Station) -> Result<(), RunError> {
+    pub(super) fn checkpoint(
+        &mut self,
+        cell: &dyn Persist,
+        station: &Station,
+    ) -> Result<(), RunError> {
         let (round, identity) = (self.last_round(), self.spec.identity());
         self.journal.sync()?;
         let (state, stream) = (state_of(cell, station), self.journal.mark());
@@ -216,14 +220,14 @@ impl<'a> Keeper<'a> {
     }
 
     /// The run was asked to stop.
-    pub fn interrupted(&mut self) -> Ended {
+    pub(super) fn interrupted(&mut self) -> Ended {
         let round = self.last_round();
         self.process(&ProcessEvent::Interrupted { round });
         Ended::Interrupted(round)
     }
 
     /// Notes why the run failed. Whoever started it has the error itself.
-    pub fn failed(&mut self, reason: &str) {
+    pub(super) fn failed(&mut self, reason: &str) {
         let at = self.now();
         let _ = self.times.note(&ProcessEvent::Failed { reason }, at);
     }
@@ -234,7 +238,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// The last event, and the files that a complete run has.
-    pub fn finish(
+    pub(super) fn finish(
         &mut self,
         evaluation: &Evaluation,
         model: Option<Vec<u8>>,

@@ -7,7 +7,8 @@ use crate::exchange::Declaration;
 use crate::record::{RecordError, RunFolder};
 use crate::scenario::{Method, Registry, Scenario, Seeds};
 
-/// Scenario, method and seeds of the run in a folder. The method must be one of the registry.
+/// Scenario, method and seeds of the run in a folder. The method is one of the registry, or one that
+/// declared itself and is known from the record only.
 pub fn read_run_identity(
     folder: &RunFolder,
     registry: &Registry,
@@ -20,13 +21,13 @@ pub fn read_run_identity(
     };
     let name = folder.path().join("scenario.toml").display().to_string();
     let scenario = Scenario::load(&name, &[])?;
-    let method = registry.method(field("method")?.as_str().unwrap_or_default())?;
-    let method = match manifest.get("declared") {
-        None => method,
-        Some(declared) => {
-            let read = Declaration::read(declared.to_string().as_bytes());
-            method.declared(read.map_err(|error| wrong(&error.to_string()))?)
-        }
+    let name = field("method")?.as_str().unwrap_or_default();
+    let declared = declaration(&manifest).map_err(|reason| wrong(&reason))?;
+    let method = match (registry.method(name), declared) {
+        (Ok(method), None) => method,
+        (Ok(method), Some(declared)) => method.declared(declared),
+        (Err(_), Some(declared)) => Method::recorded(name, declared),
+        (Err(error), None) => return Err(error.into()),
     };
     let whole = |name: &str, value: &Value| {
         value.as_u64().ok_or_else(|| wrong(&format!("{name} is not a whole number")))
@@ -35,4 +36,10 @@ pub fn read_run_identity(
     // Not written for replicate 0.
     let replicate = manifest.get("replicate").map_or(Ok(0), |value| whole("replicate", value))?;
     Ok((scenario, method, Seeds { seed, replicate }))
+}
+
+/// What the method of a run declared; none if it did not.
+pub(super) fn declaration(manifest: &Value) -> Result<Option<Declaration>, String> {
+    let read = |declared: &Value| Declaration::read(declared.to_string().as_bytes());
+    manifest.get("declared").map(read).transpose().map_err(|error| error.to_string())
 }

@@ -16,14 +16,14 @@ pub(super) struct Appended {
 
 impl Appended {
     /// Opens a file to append to; makes it if there is none.
-    pub fn open(path: PathBuf) -> Result<Self, RecordError> {
+    pub(super) fn open(path: PathBuf) -> Result<Self, RecordError> {
         let file = OpenOptions::new().create(true).append(true).open(&path);
         Ok(Self { file: file.map_err(RecordError::io("open", &path))?, path })
     }
 
     /// Opens a file that must begin with `expected` and cuts off what follows. If it begins
     /// otherwise it is written anew.
-    pub fn cut_to(path: PathBuf, expected: &[u8]) -> Result<Self, RecordError> {
+    pub(super) fn cut_to(path: PathBuf, expected: &[u8]) -> Result<Self, RecordError> {
         let is_begun = match fs::read(&path) {
             Ok(found) => found.starts_with(expected),
             Err(error) if error.kind() == ErrorKind::NotFound => false,
@@ -39,7 +39,7 @@ impl Appended {
     }
 
     /// Appends with one write.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -47,7 +47,7 @@ impl Appended {
     }
 
     /// Makes what was appended last.
-    pub fn sync(&self) -> Result<(), RecordError> {
+    pub(super) fn sync(&self) -> Result<(), RecordError> {
         self.file.sync_data().map_err(RecordError::io("write to disk", &self.path))
     }
 }

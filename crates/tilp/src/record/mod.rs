@@ -8,6 +8,7 @@
 
 mod appended;
 mod checkpoint;
+mod columns;
 mod csv_file;
 mod error;
 pub mod event;
@@ -30,6 +31,7 @@ mod table;
 mod tfevents;
 
 pub use checkpoint::{Checkpoint, Identity, StreamMark};
+pub use columns::{Column, Values, episode_columns, round_columns, terminal_columns};
 pub use csv_file::{calibrations_from_csv, calibrations_to_csv, rounds_from_csv, rounds_to_csv};
 pub use error::RecordError;
 pub use event::{Event, EventId};

@@ -111,7 +111,7 @@ pub fn assemble(
     method: Method,
     seed: impl Into<Seeds>,
     cache: Option<&Cache>,
-    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+    progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Parts, ScenarioError> {
     robots(scenario, method, seed.into(), None, cache, progress)
 }
@@ -132,7 +132,7 @@ pub fn assemble_world(
     seeds: Seeds,
     clock: Option<Clock>,
     cache: Option<&Cache>,
-    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+    progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<World, ScenarioError> {
     if let Some(profile) = &scenario.raw.profile {
         let parts = profile::assemble(scenario, profile, method, seeds, clock)?;
@@ -148,7 +148,7 @@ fn robots(
     seeds: Seeds,
     clock: Option<Clock>,
     cache: Option<&Cache>,
-    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+    progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Parts, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seeds.seed));
     let (policy, base) = policy(scenario)?;
@@ -295,7 +295,7 @@ fn data_sets(
     changes: &[WorkChange],
     seed: Seed,
     cache: Option<&Cache>,
-    progress: &(dyn Fn(usize, usize) + std::marker::Sync),
+    progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<DataSets, ScenarioError> {
     let raw = &scenario.raw;
     let too_few = |field: String, value: usize, n: usize| ScenarioError::Range {

@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn a_scenario_of_format_1_is_completed_with_the_values_of_the_program_then() {
-        let completed = complete(old("default").parse().unwrap());
+        let completed = complete(old("v1-default").parse().unwrap());
         let mut raw: Raw = completed.try_into().unwrap();
         assert_eq!(raw.format, 1);
         raw.format = FORMAT;
-        assert_eq!(raw, Scenario::load("default", &[]).unwrap().raw);
+        assert_eq!(raw, Scenario::load("v1-default", &[]).unwrap().raw);
     }
 
     #[test]

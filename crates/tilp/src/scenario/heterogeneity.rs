@@ -9,7 +9,7 @@ use crate::wireless::Place;
 /// A level of heterogeneity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Heterogeneity {
+pub(super) enum Heterogeneity {
     /// Terminals with the same task are alike in everything but chance.
     Homogeneous,
     /// Half of the differences that the scenario writes down.
@@ -30,7 +30,7 @@ impl Heterogeneity {
     }
 
     /// The name in scenarios.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Homogeneous => "homogeneous",
             Self::Mild => "mild",

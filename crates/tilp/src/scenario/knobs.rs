@@ -85,7 +85,7 @@ pub struct FedSl {
 /// What the reference `oracle`, TiLP otherwise, is told of the true world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Oracle {
+pub(super) struct Oracle {
     /// Hardware, and the fading of the rounds to come.
     pub network: bool,
     /// The loss of every terminal before every round.
@@ -100,7 +100,7 @@ pub struct Oracle {
 
 impl Oracle {
     /// The same for the method.
-    pub fn options(&self) -> OracleOptions {
+    pub(super) fn options(&self) -> OracleOptions {
         OracleOptions {
             network: self.network,
             training: self.training,

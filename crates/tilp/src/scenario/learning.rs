@@ -13,7 +13,7 @@ use crate::split::policy::Lora;
 /// How the policy is trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Learning {
+pub(super) struct Learning {
     /// Minibatch size K_n.
     pub batch: usize,
     /// Learning rate of the server side.
@@ -75,7 +75,7 @@ fn is_unscaled(scale: &f64) -> bool {
 /// What is trained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Trainable {
+pub(super) enum Trainable {
     /// All parameters of the policy.
     #[default]
     All,
@@ -100,7 +100,7 @@ fn is_off(limit: &f64) -> bool {
 /// How the server steps where terminals train side by side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Server {
+pub(super) enum Server {
     /// Once a round, with the weighted mean of the gradients: the paper's Eq. `server-gradient`.
     #[default]
     Averaged,
@@ -117,7 +117,7 @@ impl Server {
 /// An update rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum OptimiserName {
+pub(super) enum OptimiserName {
     /// Plain gradient descent, the paper's.
     Sgd,
     /// Gradient descent with momentum.
@@ -129,7 +129,7 @@ pub enum OptimiserName {
 /// Settings of AdamW; the defaults are those of PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct AdamW {
+pub(super) struct AdamW {
     /// Decay of the mean of the gradients.
     pub beta1: f64,
     /// Decay of the mean of their squares.
@@ -154,7 +154,7 @@ impl AdamW {
 
 impl Learning {
     /// The update rule of both sides.
-    pub fn optimiser(&self) -> optimiser::Optimiser {
+    pub(super) fn optimiser(&self) -> optimiser::Optimiser {
         let momentum = match self.optimiser {
             None | Some(OptimiserName::Momentum) => self.momentum as f32,
             Some(OptimiserName::Sgd) => 0.0,
@@ -168,7 +168,7 @@ impl Learning {
     }
 
     /// The adapters that are trained; `None` if all parameters are.
-    pub fn lora(&self) -> Option<Lora> {
+    pub(super) fn lora(&self) -> Option<Lora> {
         match self.trainable {
             Trainable::All => None,
             Trainable::Lora(rank) => Some(Lora { rank, scale: self.lora_scale as f32 }),

@@ -24,6 +24,8 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("street-rt", include_str!("../../../../configs/street-rt.toml")),
     ("strong", include_str!("../../../../configs/strong.toml")),
     ("tiny", include_str!("../../../../configs/tiny.toml")),
+    ("v1-default", include_str!("../../../../configs/v1-default.toml")),
+    ("v1-scarce", include_str!("../../../../configs/v1-scarce.toml")),
 ];
 
 /// What is wrong with a scenario. Each message is one line: field, value, expected, where.
@@ -90,7 +92,7 @@ impl From<ProgramError> for ScenarioError {
 
 /// A scenario before it is checked, and where it came from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
+pub(super) struct Loaded {
     /// The complete scenario.
     pub raw: Raw,
     /// File or built-in, for messages.
@@ -100,7 +102,7 @@ pub struct Loaded {
 }
 
 /// Loads a built-in name or a file, and applies `key=value` overrides with dotted keys.
-pub fn load(name: &str, overrides: &[String]) -> Result<Loaded, ScenarioError> {
+pub(super) fn load(name: &str, overrides: &[String]) -> Result<Loaded, ScenarioError> {
     let (table, place, folder) = resolve(name, 0)?;
     vary(format::complete(table), &place, folder, overrides)
 }

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use super::heterogeneity::Heterogeneity;
+pub(super) use super::heterogeneity::Heterogeneity;
 use super::knobs::{Baselines, Oracle};
 use super::learning::Learning;
 use super::profile::Profile;
-pub use super::raw_events::{Change, Event, TerminalRef};
+pub(super) use super::raw_events::{Change, Event, TerminalRef};
 use super::terminals::ListedTerminal;
 use crate::allocate::{ReferenceKnobs, TilpSettings};
 use crate::record::FirstPassage;
@@ -23,7 +23,7 @@ use crate::world::Late;
 /// A complete scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Raw {
+pub(super) struct Raw {
     /// Format of the file: 2, or none in files of format 1.
     pub format: u32,
     /// Name of the scenario.
@@ -69,7 +69,7 @@ pub struct Raw {
 /// The radio cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Cell {
+pub(super) struct Cell {
     /// Number of terminals N.
     pub n_terminals: usize,
     /// Terminals stand at least this far from the base station.
@@ -107,7 +107,7 @@ pub struct Cell {
 /// How the base station sends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Radio {
+pub(super) struct Radio {
     /// At which rate the way down goes.
     #[serde(default)]
     pub downlink: Downlink,
@@ -119,7 +119,7 @@ pub struct Radio {
 /// At which rate the way down goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Downlink {
+pub(super) enum Downlink {
     /// At that of the way up, as in the paper.
     #[default]
     Shared,
@@ -136,7 +136,7 @@ impl Radio {
 /// Limits of the problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub(super) struct Limits {
     /// Per-round deadline.
     pub deadline_s: f64,
     /// Total bandwidth.
@@ -157,7 +157,7 @@ pub struct Limits {
 /// Budgets of the whole run; what is not named has no bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Budget {
+pub(super) struct Budget {
     /// Simulated seconds, waiting for copies included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
@@ -181,7 +181,7 @@ impl Budget {
 /// Hardware of the terminals. Ranges are drawn log-uniformly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Hardware {
+pub(super) struct Hardware {
     /// Processor frequency g_n.
     pub clock_hz: f64,
     /// Nominal operations per cycle nu_n, lowest and highest.
@@ -201,7 +201,7 @@ pub struct Hardware {
 /// The transformer policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub(super) struct Model {
     /// Width of a token.
     pub width: usize,
     /// Attention heads.
@@ -221,7 +221,7 @@ pub struct Model {
 /// The robots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tasks {
+pub(super) struct Tasks {
     /// What moves the robots. Not written at its default: scenarios that do not name an engine are
     /// those from before there were two, and keep their hash.
     #[serde(default, skip_serializing_if = "Engine::is_default")]
@@ -261,7 +261,7 @@ fn is_one(value: &f64) -> bool {
 /// A suite of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SuiteName {
+pub(super) enum SuiteName {
     /// Eight families of tasks for a gantry with two fingers.
     #[default]
     Tabletop,
@@ -278,7 +278,7 @@ impl SuiteName {
 /// The cells of LIBERO's suite; terminals are spread evenly over its tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Libero {
+pub(super) struct Libero {
     /// Folder of LIBERO's data as `tools/libero/export.py` writes it. Empty: the environment
     /// variable `TILP_LIBERO`, else `../shared/libero`.
     pub data: String,
@@ -291,7 +291,7 @@ pub struct Libero {
 /// What moves the robots, named whether or not this program has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Engine {
+pub(super) enum Engine {
     /// Rapier, which is built in.
     #[default]
     Rapier,
@@ -301,7 +301,7 @@ pub enum Engine {
 
 impl Engine {
     /// The name in scenarios.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Engine::Rapier => "rapier",
             Engine::Mujoco => "mujoco",
@@ -316,7 +316,7 @@ impl Engine {
 /// How many terminals do each task, in proportion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TaskShares {
+pub(super) struct TaskShares {
     /// Pick a cube up and drop it into a bin.
     pub bin: u32,
     /// Set a cube on a raised shelf.
@@ -338,7 +338,7 @@ pub struct TaskShares {
 /// Half the width of the distribution of each parameter of a robot cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct VariantRange {
+pub(super) struct VariantRange {
     /// Middle of the part of the table in use, around the middle of the table.
     pub centre_m: f32,
     /// Angle of the camera against the robot.
@@ -369,7 +369,7 @@ pub struct VariantRange {
 /// episodes are three disjoint sets; a method sees those for calibration only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Evaluation {
+pub(super) struct Evaluation {
     /// Rounds between calibration measurements E_A.
     pub calibrate_every: u64,
     /// Calibration episodes per terminal.
@@ -392,7 +392,7 @@ pub struct Evaluation {
 /// Knobs of the allocation methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Methods {
+pub(super) struct Methods {
     /// The cut of methods that do not choose one.
     pub cut: usize,
     /// The reference methods `random`, `greedy` and `deficit`.
@@ -410,7 +410,7 @@ pub struct Methods {
 /// Learning rates of one method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct MethodRates {
+pub(super) struct MethodRates {
     /// Learning rate of the server side.
     pub server_rate: f64,
     /// Learning rate of the terminal side.
@@ -419,7 +419,7 @@ pub struct MethodRates {
 
 impl TaskShares {
     /// The shares in the order of the task families.
-    pub fn in_order(&self) -> [u32; 8] {
+    pub(super) fn in_order(&self) -> [u32; 8] {
         [
             self.bin,
             self.shelf,
@@ -433,14 +433,14 @@ impl TaskShares {
     }
 
     /// Sum of the shares.
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.in_order().iter().map(|&share| u64::from(share)).sum()
     }
 }
 
 impl VariantRange {
     /// Name, value and largest allowed value of every field.
-    pub fn fields(&self) -> [(&'static str, f32, f64); 11] {
+    pub(super) fn fields(&self) -> [(&'static str, f32, f64); 11] {
         [
             ("centre_m", self.centre_m, 0.15),
             ("yaw_rad", self.yaw_rad, 3.2),

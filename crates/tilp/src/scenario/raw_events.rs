@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Something happens to the cell at the start of a round. `round` or `at` says when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Event {
+pub(super) struct Event {
     /// The round, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u64>,
@@ -40,7 +40,7 @@ pub struct Event {
 /// A terminal by its id, or by the name under which the scenario lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum TerminalRef {
+pub(super) enum TerminalRef {
     /// The id, counted from 0.
     Id(u32),
     /// The name.
@@ -61,7 +61,7 @@ impl fmt::Display for TerminalRef {
 /// as it was.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub(super) struct Change {
     /// The terminals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terminals: Vec<TerminalRef>,
@@ -91,7 +91,7 @@ fn is_zero(count: &usize) -> bool {
 /// says whose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Interferer {
+pub(super) struct Interferer {
     /// The terminals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terminals: Vec<TerminalRef>,
@@ -113,7 +113,7 @@ pub struct Interferer {
 /// whose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Blockage {
+pub(super) struct Blockage {
     /// The terminals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terminals: Vec<TerminalRef>,

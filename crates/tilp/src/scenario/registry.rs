@@ -16,7 +16,8 @@ use crate::allocate::{
 };
 use crate::exchange::Declaration;
 use crate::rng::Seed;
-use crate::round::Allocator;
+use crate::round::{Allocator, DecideError, Decision, Observation};
+use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rule::Rule;
 use crate::twin::Nominal;
 
@@ -192,7 +193,7 @@ impl MethodInputs {
 
 /// What makes a published method: its training rule, and which variant of it this is.
 #[derive(Clone, Copy, Debug)]
-pub struct Variant {
+pub(super) struct Variant {
     rule: fn(&Baselines) -> Rule,
     /// Terminals predicted late are not scheduled.
     guard: bool,
@@ -231,6 +232,23 @@ fn publish(
     Box::new(Published::new(setup, planner, guard))
 }
 
+/// Stands for a method that is defined elsewhere.
+struct Elsewhere;
+
+impl Persist for Elsewhere {
+    fn restore(&mut self, _: &Snapshot) -> Result<(), SnapshotError> {
+        let expected = "a method of this program: go on with the run where its method is defined";
+        Err(SnapshotError::value("method", "one defined elsewhere", expected))
+    }
+}
+
+impl Allocator for Elsewhere {
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
+        let reason = "it is defined elsewhere, expected to be run where it is defined".to_owned();
+        Err(DecideError::Failed { round: seen.round, reason })
+    }
+}
+
 impl Method {
     /// A method of one's own: averaged as the scenario says, trained in parallel. `build` is called
     /// for every run and may capture state.
@@ -257,6 +275,13 @@ impl Method {
         let outside = Some(Outside::new(command)?);
         let build = |_| unreachable!("a program is started, not built");
         Ok(Self { outside, ..Self::own(format!("{PREFIX}{command}"), "a program outside", build) })
+    }
+
+    /// A method of which a record is all there is: its runs can be reported, shown again and compared,
+    /// but it decides nothing. Whoever defined it can go on with its runs.
+    pub fn recorded(name: &str, declaration: Declaration) -> Self {
+        let build = |_| Box::new(Elsewhere) as Box<dyn Allocator>;
+        Self::own(name.to_owned(), "a method defined elsewhere", build).declared(declaration)
     }
 
     /// The same method with what it declares: training rule, learning rates, aggregation.

@@ -15,7 +15,7 @@ use crate::wireless::Place;
 /// A terminal of the list. What is not given is drawn as for terminals that are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ListedTerminal {
+pub(super) struct ListedTerminal {
     /// Its name. Events of the scenario may use it instead of the id.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,

@@ -264,14 +264,14 @@ fn a_method_is_found_by_its_name_only() {
 /// A built-in scenario is frozen: its hash stands in the docs with everything measured on it.
 #[test]
 fn the_built_in_scenarios_are_those_that_the_docs_were_measured_on() {
-    let docs = include_str!("../../../../docs/scenario.md");
+    let docs = include_str!("../../../../docs/results/instrument.md");
     let row = |(name, _): &(&str, &str)| {
         let scenario = tilp::scenario::Scenario::load(name, &[]).unwrap();
         format!("| {name} | {} | `{}` |", scenario.version(), scenario.problem_hash())
     };
     let mut missing: Vec<String> = tilp::scenario::BUILTIN.iter().map(row).collect();
     missing.retain(|row| !docs.contains(row));
-    assert!(missing.is_empty(), "docs/scenario.md has no row\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "docs/results/instrument.md has no row\n{}", missing.join("\n"));
 }
 
 #[test]

@@ -105,14 +105,14 @@ fn row(argument: &Arg) -> String {
 
 /// The rows of the README's table: the study and the method.
 const ROWS: [(&str, &str); 8] = [
-    ("compare-default", "tilp"),
-    ("compare-default", "deficit"),
-    ("compare-default", "random"),
-    ("compare-default", "splitnn+guard"),
-    ("compare-default", "splitfed+guard"),
-    ("compare-default", "asfl+guard"),
-    ("compare-default-strongest", "splitnn+guard+q0.75"),
-    ("compare-default-strongest", "splitfed+guard+q0.9"),
+    ("v1/compare-default", "tilp"),
+    ("v1/compare-default", "deficit"),
+    ("v1/compare-default", "random"),
+    ("v1/compare-default", "splitnn+guard"),
+    ("v1/compare-default", "splitfed+guard"),
+    ("v1/compare-default", "asfl+guard"),
+    ("v1/compare-default-strongest", "splitnn+guard+q0.75"),
+    ("v1/compare-default-strongest", "splitfed+guard+q0.9"),
 ];
 
 /// Its columns: what stands above, the metric, the unit in which it is shown, and whether less is
@@ -230,7 +230,7 @@ impl Results {
 /// The sentences of the README around its table.
 #[test]
 fn what_the_readme_says_of_tilp_holds_in_the_results() {
-    for study in ["compare-default", "compare-default-strongest"] {
+    for study in ["v1/compare-default", "v1/compare-default-strongest"] {
         let results = Results::read(study);
         let value = |method: &str, metric: &str| results.mean(method, metric).unwrap();
         assert_eq!(value("tilp", "violation_zero_share"), 1.0);
@@ -241,7 +241,7 @@ fn what_the_readme_says_of_tilp_holds_in_the_results() {
             assert!(value("tilp", "rta_0.7") > value(other, "rta_0.7"), "{study}: {other}");
         }
     }
-    let results = Results::read("compare-default");
+    let results = Results::read("v1/compare-default");
     let less = |metric: &str, method: &str, than: &str| {
         let (a, b) = (results.mean(method, metric).unwrap(), results.mean(than, metric).unwrap());
         assert!(a < b, "{metric}: {method} {a}, {than} {b}");
@@ -251,7 +251,7 @@ fn what_the_readme_says_of_tilp_holds_in_the_results() {
         less("success_far", "tilp", rule);
     }
     less("eta_j_0.7", "splitnn+guard", "tilp");
-    let strongest = Results::read("compare-default-strongest");
+    let strongest = Results::read("v1/compare-default-strongest");
     for row in ["splitnn+guard+q0.75", "splitnn+guard+q0.9"] {
         for (metric, sign) in
             [("success_final", 1.0), ("success_far", 1.0), ("air_total_bytes", -1.0)]

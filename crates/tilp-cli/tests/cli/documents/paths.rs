@@ -7,7 +7,8 @@ use super::markdown::{Kind, Piece, anchor, pieces};
 use super::{Document, check, root};
 
 /// What paths of the repository begin with.
-const FOLDERS: [&str; 6] = ["crates/", "docs/", "configs/", "tools/", "cluster/", ".ci/"];
+const FOLDERS: [&str; 7] =
+    ["crates/", "bindings/", "docs/", "configs/", "tools/", "cluster/", ".ci/"];
 
 /// Parts of the repository that are made by a command of the page, not kept.
 const MADE: [&str; 2] = ["tools/mujoco/lib", "tools/sionna/.venv"];

@@ -64,7 +64,12 @@ pub(super) struct Curve {
 
 impl Curve {
     /// None if it cannot finish in time whatever its bandwidth up to `band`.
-    pub fn new(problem: &LeastEnergy, noise: f64, choice: CutChoice, mode: Power) -> Option<Self> {
+    pub(super) fn new(
+        problem: &LeastEnergy,
+        noise: f64,
+        choice: CutChoice,
+        mode: Power,
+    ) -> Option<Self> {
         let time = problem.finish.0 - choice.computation.0;
         let (likely, mut least) = Demand::new(choice.bits, time, noise, problem)?;
         let sure = match choice.sure {
@@ -118,14 +123,14 @@ impl Curve {
         }
     }
 
-    pub fn joules(&self, bandwidth: f64) -> f64 {
+    pub(super) fn joules(&self, bandwidth: f64) -> f64 {
         let power = self.power_at(bandwidth);
         let sending = self.choice.sent_bits / self.rate(bandwidth, power);
         self.choice.compute.0 + power * sending
     }
 
     /// Bandwidth at which energy falls by `price` joules a hertz, between the least and `most`.
-    pub fn at_price(&self, price: f64, most: f64) -> f64 {
+    pub(super) fn at_price(&self, price: f64, most: f64) -> f64 {
         if self.choice.sent_bits <= 0.0 || self.least >= most {
             return self.least.min(most);
         }
@@ -160,7 +165,7 @@ impl Curve {
         }
     }
 
-    pub fn allocation(&self, bandwidth: f64) -> Allocation {
+    pub(super) fn allocation(&self, bandwidth: f64) -> Allocation {
         Allocation {
             cut: self.choice.cut,
             bandwidth: Hertz(bandwidth),

@@ -10,7 +10,7 @@ use crate::lanes::{LANES, Lanes, all_zero, exp2, ln, vectorised};
 
 /// e^x.
 #[inline(always)]
-pub fn exp(x: f32) -> f32 {
+pub(super) fn exp(x: f32) -> f32 {
     exp2(x * std::f32::consts::LOG2_E)
 }
 

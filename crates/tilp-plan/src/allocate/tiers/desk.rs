@@ -34,7 +34,7 @@ impl Top {
 }
 
 /// What a choice is worth at given intervals: numerator minus lambda times denominator.
-pub struct Desk<'a> {
+pub(super) struct Desk<'a> {
     instance: &'a Instance,
     every: [u64; 2],
     lambda: f64,
@@ -48,7 +48,12 @@ pub struct Desk<'a> {
 
 impl<'a> Desk<'a> {
     /// A choice to start from.
-    pub fn new(instance: &'a Instance, every: [u64; 2], lambda: f64, choice: Choice) -> Self {
+    pub(super) fn new(
+        instance: &'a Instance,
+        every: [u64; 2],
+        lambda: f64,
+        choice: Choice,
+    ) -> Self {
         let mut desk =
             Self { instance, every, lambda, choice, tops: [Top::default(); 4], nudge: 0.0 };
         desk.survey();
@@ -56,7 +61,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Value of the choice as it is.
-    pub fn worth(&self) -> f64 {
+    pub(super) fn worth(&self) -> f64 {
         let edge = self.choice.len() - 1;
         self.value(edge, self.choice[edge])
     }

@@ -11,7 +11,7 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 /// round needs exactly the T rounds there are; then only one number is left: the drift
 /// 4 beta^2 gamma^2 sum G_j^2 over that epsilon without noise, 2 beta^2 gamma^3 T sum G_j^2 / theta.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
+pub(super) struct Estimate {
     /// Weight of a new observation in a running mean.
     pace: f64,
     rate: f64,
@@ -29,7 +29,7 @@ pub struct Estimate {
 impl Estimate {
     /// Nothing known yet, for this learning rate gamma and number of rounds T; a new observation
     /// enters a running mean with the weight `pace`.
-    pub fn new(rate: f64, rounds: u64, pace: f64) -> Self {
+    pub(super) fn new(rate: f64, rounds: u64, pace: f64) -> Self {
         Self {
             pace,
             rate,
@@ -43,7 +43,7 @@ impl Estimate {
 
     /// Drift of the whole model of so many parameters per squared interval, relative to what the
     /// bound leaves; none before enough was seen.
-    pub fn drift(&self, parameters: f64) -> Option<f64> {
+    pub(super) fn drift(&self, parameters: f64) -> Option<f64> {
         let (density, smoothness, to_go) = (self.density?, self.smoothness?, self.to_go?);
         let gradient = density * parameters;
         let drift = 2.0 * smoothness.powi(2) * self.rate.powi(3) * self.rounds * gradient / to_go;
@@ -51,7 +51,7 @@ impl Estimate {
     }
 
     /// Takes in a round; `parameters` tells how many each terminal trained.
-    pub fn learn(&mut self, outcome: &Outcome, parameters: impl Fn(usize) -> f64) {
+    pub(super) fn learn(&mut self, outcome: &Outcome, parameters: impl Fn(usize) -> f64) {
         self.to_go = self.to_go.or(outcome.loss.filter(|loss| *loss > 0.0));
         for (n, one) in outcome.terminals.iter().enumerate() {
             let Some(norm) = one.gradient_norm.filter(|norm| norm.is_finite() && *norm > 0.0)

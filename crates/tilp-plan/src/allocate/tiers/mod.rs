@@ -69,7 +69,7 @@ impl Course {
 }
 
 /// Plans cuts and intervals; bandwidth is an even share, power is full, everybody takes part.
-pub struct TierPlanner {
+pub(super) struct TierPlanner {
     setup: Setup,
     hierarchy: Option<Hierarchy>,
     longest: u64,
@@ -83,7 +83,7 @@ pub struct TierPlanner {
 
 impl TierPlanner {
     /// A planner of two tiers, or of three with a hierarchy.
-    pub fn new(setup: Setup, hierarchy: Option<Hierarchy>, knobs: TierKnobs) -> Self {
+    pub(super) fn new(setup: Setup, hierarchy: Option<Hierarchy>, knobs: TierKnobs) -> Self {
         let estimate = Estimate::new(setup.terminal_rate, setup.rounds, knobs.pace);
         let longest = knobs.longest_interval;
         Self { setup, hierarchy, longest, estimate, course: None, age: 0, drafted: None }

@@ -5,7 +5,7 @@ use crate::allocate::solve::{Fraction, Latency, best_interval, descend, dinkelba
 
 /// Numbers of one planning problem.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Instance {
+pub(super) struct Instance {
     /// Cuts that each terminal may choose, ascending.
     pub options: Vec<Vec<usize>>,
     /// For each of them: forward and up, down and backward, exchange of its copy both ways.
@@ -26,7 +26,7 @@ pub struct Instance {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Solution {
+pub(super) struct Solution {
     /// Cut of each terminal.
     pub cuts: Vec<usize>,
     /// Last layer of the edge servers; without them the deepest cut.
@@ -38,7 +38,7 @@ pub struct Solution {
 }
 
 /// A choice: an option per terminal, then the edge servers' last layer.
-pub type Choice = Vec<usize>;
+pub(super) type Choice = Vec<usize>;
 
 impl Instance {
     fn has_edges(&self) -> bool {
@@ -82,13 +82,13 @@ impl Instance {
     }
 
     /// Numerator and denominator of the latency of a choice.
-    pub fn fraction(&self, choice: &[usize], every: [u64; 2]) -> (f64, f64) {
+    pub(super) fn fraction(&self, choice: &[usize], every: [u64; 2]) -> (f64, f64) {
         let wanted = choice[choice.len() - 1];
         self.fraction_at(self.slowest(choice), self.own(choice), wanted, every)
     }
 
     /// The same from the slowest times, the deepest cut and the end of the edge servers.
-    pub fn fraction_at(
+    pub(super) fn fraction_at(
         &self,
         slowest: [f64; 3],
         own: usize,
@@ -187,7 +187,7 @@ impl Instance {
 }
 
 /// Intervals and cuts in turns, from short and from long intervals; the best end counts.
-pub fn solve(instance: &Instance) -> Solution {
+pub(super) fn solve(instance: &Instance) -> Solution {
     let longest = instance.longest;
     let mut best: Option<Solution> = None;
     let starts: &[u64] = if instance.drift.is_some() { &[1, 4, 16, 64] } else { &[1] };

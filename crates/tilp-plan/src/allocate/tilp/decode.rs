@@ -19,16 +19,16 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub fn new(limits: Limits, repair: Option<DecoderOptions>) -> Self {
+    pub(super) fn new(limits: Limits, repair: Option<DecoderOptions>) -> Self {
         Self { limits, repair }
     }
 
-    pub fn limits(&self) -> &Limits {
+    pub(super) fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// What sixteen candidates would have everybody do in one step.
-    pub fn decode(
+    pub(super) fn decode(
         &self,
         field: &Field,
         futures: &Futures,
@@ -45,7 +45,7 @@ impl Decoder {
     }
 
     /// The decision for the round at hand behind the choices.
-    pub fn decide(&self, field: &Field, choices: &[Choice]) -> Vec<TerminalDecision> {
+    pub(super) fn decide(&self, field: &Field, choices: &[Choice]) -> Vec<TerminalDecision> {
         let mut cells = vec![Cell::ZERO; choices.len()];
         cells.iter_mut().zip(choices).for_each(|(cell, choice)| cell.set(0, choice));
         let mut moves = vec![Moves::ZERO; choices.len()];

@@ -39,12 +39,12 @@ use crate::rl::policy::Space;
 use crate::rl::replay::{Scene, Transition};
 use crate::rng::Seed;
 use crate::round::{
-    Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Rationale, Violation,
+    Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Rationale,
 };
 use crate::search::cem::Planner;
 use crate::search::gaussian::GaussianPlanner;
 use crate::search::sample::Cell;
-use crate::twin::{Deeds, Moves, Nominal, Sureness, Twin, TwinState};
+use crate::twin::{Moves, Nominal, Sureness, Twin, TwinState};
 use crate::units::{Bytes, Seconds};
 
 /// Milliseconds since some moment. The library has no clock of its own: who wants plans in time
@@ -172,46 +172,6 @@ impl Tilp {
         self.agent.sac.updates() >= self.options.warm_up
     }
 
-    /// The reward of an executed round, from what was observed of it and what the twin made of that.
-    fn realised_reward(
-        &self,
-        seen: &Observation,
-        plan: &ProjectedDecision,
-        outcome: &Outcome,
-        [before, after]: [&TwinState; 2],
-    ) -> f64 {
-        let nominal = self.twin.nominal();
-        let scheduled = || plan.decision().scheduled();
-        let delay = |n: usize| outcome.terminals[n].delay.min(nominal.give_up);
-        // A meter may err beyond the deadline; who was late is known. How late, only the twin can say.
-        let exchanges = self.twin.exchanges(before, plan);
-        let likely = |n: usize| match &exchanges[n] {
-            Some(exchange) => self.twin.network.predict(n, exchange).delay().min(nominal.give_up),
-            None => Seconds(0.0),
-        };
-        let deadline = nominal.cost.limits.deadline;
-        let delays = scheduled().map(|n| match outcome.terminals[n].late {
-            true => likely(n).max(deadline),
-            false => delay(n).min(deadline),
-        });
-        let memories = scheduled().map(|n| {
-            let need = nominal.cost.profile.memory(plan.decision().terminals[n].cut);
-            (need, seen.terminals[n].report.memory)
-        });
-        let asked = plan.decision().bandwidth();
-        let violation = Violation::of(&nominal.cost.limits, delays, memories, asked).relative;
-        let waits = self.inner().is_some_and(|options| options.waits);
-        let waited = if waits { outcome.duration } else { Seconds(0.0) };
-        let deeds = Deeds {
-            gain: self.twin.gain(after.success - before.success, before.loss() - after.loss()),
-            latency: scheduled().map(delay).fold(waited, Seconds::max),
-            energy: outcome.terminals.iter().map(|one| one.energy).sum(),
-            violation,
-            trained: outcome.terminals.iter().any(|one| one.took_part),
-        };
-        self.twin.reward(&deeds).total()
-    }
-
     /// A rollout of the actor inside the twin, for the imagined replay.
     fn imagine(&mut self, state: TwinState) {
         if self.options.imagined == 0 {
@@ -283,8 +243,10 @@ impl Allocator for Tilp {
         };
         self.twin.calibrate_from(&before, seen, plan, outcome);
         let after = self.twin.state(seen);
-        let reward = self.realised_reward(seen, plan, outcome, [&before, &after]);
-        let reward = (reward / self.options.reward_unit) as f32;
+        let waits = self.inner().is_some_and(|options| options.waits);
+        let waited = if waits { outcome.duration } else { Seconds(0.0) };
+        let reward = self.twin.realised_reward(seen, plan, outcome, [&before, &after], waited);
+        let reward = (reward.total() / self.options.reward_unit) as f32;
         self.pending = action.map(|(scene, actions)| Pending { scene, actions, reward });
         self.imagine(after);
         (0..self.options.updates).for_each(|_| {

@@ -46,7 +46,7 @@ pub(super) struct Planned {
 
 impl Planned {
     /// When the round is to finish, if the inner solver made the choices.
-    pub fn finish(&self) -> Option<f64> {
+    pub(super) fn finish(&self) -> Option<f64> {
         self.inner.as_ref().map(|plan| f64::from(plan.finish))
     }
 }
@@ -62,7 +62,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub fn new(n_terminals: usize, horizon: usize) -> Self {
+    pub(super) fn new(n_terminals: usize, horizon: usize) -> Self {
         Self {
             futures: Futures::default(),
             moves: vec![Moves::ZERO; n_terminals],

@@ -73,7 +73,7 @@ struct UnitPrices {
 
 impl Prices {
     /// The prices of a round; none without budgets or before the first planned round.
-    pub fn of_round(
+    pub(super) fn of_round(
         &self,
         options: &PriceOptions,
         seen: &Observation,
@@ -107,7 +107,7 @@ impl Prices {
     }
 
     /// Takes note of a planned round: its gain and what it is expected to use.
-    pub fn follow(
+    pub(super) fn follow(
         &mut self,
         options: &PriceOptions,
         seen: &Observation,
@@ -128,11 +128,11 @@ impl Prices {
         self.used = keep * self.used + (1.0 - keep) * used;
     }
 
-    pub fn save(&self, snapshot: &mut Snapshot) {
+    pub(super) fn save(&self, snapshot: &mut Snapshot) {
         snapshot.put_f64("tilp/prices", vec![self.gain, self.used]);
     }
 
-    pub fn restore(snapshot: &Snapshot) -> Result<Self, SnapshotError> {
+    pub(super) fn restore(snapshot: &Snapshot) -> Result<Self, SnapshotError> {
         let values = snapshot.finite_f64("tilp/prices", 2)?;
         Ok(Self { gain: values[0], used: values[1] })
     }

@@ -24,7 +24,7 @@ pub(super) struct Sight {
 }
 
 impl Sight {
-    pub fn new(twin: &Twin, state: &TwinState) -> Self {
+    pub(super) fn new(twin: &Twin, state: &TwinState) -> Self {
         let nominal = twin.nominal();
         let deepest =
             nominal.cost.limits.cuts.last().map_or(1, |&cut| nominal.cost.profile.memory(cut).0);
@@ -43,7 +43,13 @@ impl Sight {
     }
 
     /// The features of sixteen states after some steps, all about one in size.
-    pub fn scenes(&self, field: &Field, futures: &Futures, step: usize, scenes: &mut Scenes) {
+    pub(super) fn scenes(
+        &self,
+        field: &Field,
+        futures: &Futures,
+        step: usize,
+        scenes: &mut Scenes,
+    ) {
         let n_terminals = field.n_terminals();
         (scenes.n_terminals, scenes.samples) = (n_terminals, LANES);
         scenes.terminals.resize(SPACE_TERMINALS * n_terminals * LANES, 0.0);
@@ -63,7 +69,7 @@ impl Sight {
     }
 
     /// The features of one candidate's state after some steps.
-    pub fn scene(&self, field: &Field, futures: &Futures, step: usize) -> Scene {
+    pub(super) fn scene(&self, field: &Field, futures: &Futures, step: usize) -> Scene {
         let mut scenes = Scenes::default();
         self.scenes(field, futures, step, &mut scenes);
         let first = |rows: &[f32]| rows.iter().step_by(LANES).copied().collect::<Vec<f32>>();

@@ -116,7 +116,11 @@ pub struct TwinSettings {
 }
 
 /// `[methods.tilp]` of the default scenario. The file is the only place that holds these numbers.
-static DEFAULT: LazyLock<TilpSettings> = LazyLock::new(|| {
+static DEFAULT: LazyLock<TilpSettings> =
+    LazyLock::new(|| settings_in(include_str!("../../../../../configs/default.toml")));
+
+/// `[methods.tilp]` of a complete scenario.
+fn settings_in(scenario: &str) -> TilpSettings {
     #[derive(Deserialize)]
     struct Scenario {
         methods: Methods,
@@ -125,10 +129,9 @@ static DEFAULT: LazyLock<TilpSettings> = LazyLock::new(|| {
     struct Methods {
         tilp: TilpSettings,
     }
-    let text = include_str!("../../../../../configs/default.toml");
-    let scenario: Scenario = toml::from_str(text).expect("the default scenario is complete");
+    let scenario: Scenario = toml::from_str(scenario).expect("the scenario is complete");
     scenario.methods.tilp
-});
+}
 
 impl Default for TilpSettings {
     fn default() -> Self {
@@ -137,6 +140,12 @@ impl Default for TilpSettings {
 }
 
 impl TilpSettings {
+    /// Version 1's settings: whole laws of training, and curves per task.
+    #[cfg(test)]
+    pub(crate) fn version_1() -> Self {
+        settings_in(include_str!("../../../../../configs/v1-default.toml"))
+    }
+
     /// The same as options of the planner. `measurement_noise` is the standard deviation of the
     /// log-normal error with which the base station measures delays and energies.
     pub fn options(&self, measurement_noise: f64) -> TilpOptions {

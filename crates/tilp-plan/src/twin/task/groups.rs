@@ -63,7 +63,7 @@ struct Mean {
 
 impl GroupCurves {
     /// The curves before any measurement, of terminals that belong to these groups.
-    pub fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
+    pub(super) fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
         let mut twin = Self {
             options,
             groups,
@@ -77,7 +77,7 @@ impl GroupCurves {
     }
 
     /// Says what the terminals' log-losses are; the first ones known centre a group's curve.
-    pub fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
+    pub(super) fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
         for (group, centre) in self.centres.iter_mut().enumerate().filter(|(_, c)| c.is_none()) {
             let members = (0..self.groups.len()).filter(|&n| self.groups[n] == group);
             let known: Vec<f64> = members.filter_map(&log_loss_of).collect();
@@ -90,24 +90,24 @@ impl GroupCurves {
     /// The line of a terminal: its success is the logistic of the first less the second times its
     /// log-loss.
     #[inline]
-    pub fn line(&self, terminal: usize) -> (f64, f64) {
+    pub(super) fn line(&self, terminal: usize) -> (f64, f64) {
         let group = self.groups[terminal];
         let curve = &self.curves[group];
         (curve.level + curve.slope * self.centres[group].unwrap_or(0.0), curve.slope)
     }
 
     /// Other terminals, with the groups they belong to.
-    pub fn set_terminals(&mut self, groups: Vec<usize>) {
+    pub(super) fn set_terminals(&mut self, groups: Vec<usize>) {
         self.groups = groups;
     }
 
     /// Success of a group.
-    pub fn group_success(&self, group: usize, log_losses: &[f64]) -> f64 {
+    pub(super) fn group_success(&self, group: usize, log_losses: &[f64]) -> f64 {
         self.mean(&self.curves[group], group, &self.members(group, log_losses)).success
     }
 
     /// Standard deviation of the success over all terminals.
-    pub fn success_sd(&self, log_losses: &[f64]) -> f64 {
+    pub(super) fn success_sd(&self, log_losses: &[f64]) -> f64 {
         let one = |group: usize| {
             let members = self.members(group, log_losses);
             let share = members.len() as f64 / log_losses.len() as f64;
@@ -117,18 +117,18 @@ impl GroupCurves {
     }
 
     /// 90 % interval of a group's true success at these losses of all terminals.
-    pub fn interval(&self, group: usize, log_losses: &[f64]) -> (f64, f64) {
+    pub(super) fn interval(&self, group: usize, log_losses: &[f64]) -> (f64, f64) {
         let (logit, sd) = self.logit(group, &self.members(group, log_losses));
         (logistic(logit - Z_90 * sd), logistic(logit + Z_90 * sd))
     }
 
     /// Measured points of a group, oldest first.
-    pub fn pairs(&self, group: usize) -> &[Pair] {
+    pub(super) fn pairs(&self, group: usize) -> &[Pair] {
         &self.pairs[group]
     }
 
     /// Learns from a measurement of all groups at these log-losses of all terminals.
-    pub fn calibrate(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
+    pub(super) fn calibrate(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
         self.wander(log_losses, counts);
         for (group, &count) in counts.iter().enumerate().filter(|(_, count)| count.episodes > 0) {
             let log_losses = self.members(group, log_losses);
@@ -304,7 +304,7 @@ impl GroupCurves {
     }
 
     /// Probability of each number of successes.
-    pub fn count_law(&self, group: usize, log_losses: &[f64], episodes: u64) -> Vec<f64> {
+    pub(super) fn count_law(&self, group: usize, log_losses: &[f64], episodes: u64) -> Vec<f64> {
         let (logit, sd) = self.logit(group, &self.members(group, log_losses));
         mixed_binomial(logit, sd, episodes)
     }
@@ -322,7 +322,7 @@ fn newton([a, b, c]: [f64; 3], pull: f64, slope_pull: f64, slope: f64) -> (f64, 
 
 impl GroupCurves {
     /// Writes the curves and what they were fitted to.
-    pub fn save(&self, snapshot: &mut Snapshot) {
+    pub(super) fn save(&self, snapshot: &mut Snapshot) {
         let centres = self.centres.iter().map(|centre| centre.unwrap_or(f64::NAN)).collect();
         snapshot.put_f64("twin/task/centres", centres);
         let curve = |one: &Curve| {
@@ -343,7 +343,7 @@ impl GroupCurves {
     }
 
     /// Takes them back.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         let n = self.curves.len();
         let centres = snapshot.f64("twin/task/centres", n)?;
         self.centres = centres.iter().map(|c| (!c.is_nan()).then_some(*c)).collect();

@@ -38,7 +38,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    pub fn of(terminal: usize, log_loss: f64, count: SuccessCount) -> Self {
+    pub(super) fn of(terminal: usize, log_loss: f64, count: SuccessCount) -> Self {
         let (successes, episodes) = (count.successes as f64, count.episodes as f64);
         Self { terminal, log_loss, successes, episodes }
     }
@@ -58,7 +58,7 @@ pub(in crate::twin) struct Deviation {
 
 impl Deviation {
     /// The same, no longer tied to the shared part, which has this variance.
-    pub fn untied(self, shared_variance: f64) -> Self {
+    pub(crate) fn untied(self, shared_variance: f64) -> Self {
         let variance = self.variance + self.tie * self.tie * shared_variance;
         Self { variance, tie: 0.0, ..self }
     }
@@ -96,7 +96,7 @@ pub(super) struct TerminalCurves {
 
 impl TerminalCurves {
     /// The curves before any measurement, of terminals that belong to these groups.
-    pub fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
+    pub(super) fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
         let (n, slope) = (2 + 2 * n_groups, 1 + n_groups);
         let mut shared = vec![0.0; n];
         shared[0] = (options.start / (1.0 - options.start)).ln();
@@ -117,7 +117,7 @@ impl TerminalCurves {
     }
 
     /// Says what the terminals' log-losses are; the first ones known centre a group's curves.
-    pub fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
+    pub(super) fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
         for group in
             (0..self.n_groups).filter(|&group| self.centres[group].is_none()).collect::<Vec<_>>()
         {
@@ -145,7 +145,7 @@ impl TerminalCurves {
     }
 
     /// The line of a terminal: its most likely logit is the first less the second times its log-loss.
-    pub fn line(&self, terminal: usize) -> (f64, f64) {
+    pub(super) fn line(&self, terminal: usize) -> (f64, f64) {
         let group = self.groups[terminal];
         let (level, slope) = (self.shared[0] + self.shared[1 + group], self.slope(group));
         let own = self.deviations[terminal].mean;
@@ -153,7 +153,7 @@ impl TerminalCurves {
     }
 
     /// Variance of a terminal's logit at the centre of its curve.
-    pub fn doubt(&self, terminal: usize) -> f64 {
+    pub(super) fn doubt(&self, terminal: usize) -> f64 {
         self.logit_variance(terminal, self.centre_of(self.groups[terminal]))
     }
 
@@ -192,7 +192,7 @@ impl TerminalCurves {
     }
 
     /// Expected success of a group's terminals at these log-losses of all terminals.
-    pub fn group_success(&self, group: usize, log_losses: &[f64]) -> f64 {
+    pub(super) fn group_success(&self, group: usize, log_losses: &[f64]) -> f64 {
         let success = |n: usize| {
             let variance = self.logit_variance(n, log_losses[n]);
             logistic(self.logit(n, log_losses[n]) / super::flatter(variance))
@@ -203,7 +203,7 @@ impl TerminalCurves {
     }
 
     /// Standard deviation of the mean success of some terminals, to first order.
-    pub fn success_sd(&self, terminals: &[usize], log_losses: &[f64]) -> f64 {
+    pub(super) fn success_sd(&self, terminals: &[usize], log_losses: &[f64]) -> f64 {
         let mut sums = vec![0.0; self.shared.len()];
         let (share, mut own) = (1.0 / terminals.len().max(1) as f64, 0.0);
         for &n in terminals {
@@ -222,19 +222,19 @@ impl TerminalCurves {
     }
 
     /// The terminals of a group.
-    pub fn group(&self, group: usize) -> Vec<usize> {
+    pub(super) fn group(&self, group: usize) -> Vec<usize> {
         self.members(group).collect()
     }
 
     /// Probability of each number of successes of one terminal.
-    pub fn own_law(&self, terminal: usize, log_loss: f64, episodes: u64) -> Vec<f64> {
+    pub(super) fn own_law(&self, terminal: usize, log_loss: f64, episodes: u64) -> Vec<f64> {
         let sd = self.logit_sd(terminal, log_loss);
         mixed_binomial(self.logit(terminal, log_loss), sd, episodes)
     }
 
     /// Probability of each number of successes of a group, its episodes shared out evenly. Its
     /// terminals err together by what they share, and each by its own.
-    pub fn count_law(&self, group: usize, log_losses: &[f64], episodes: u64) -> Vec<f64> {
+    pub(super) fn count_law(&self, group: usize, log_losses: &[f64], episodes: u64) -> Vec<f64> {
         let members = self.group(group);
         if members.is_empty() {
             let sd = self.options.start_sd.hypot(self.options.group_sd);
@@ -271,7 +271,7 @@ impl TerminalCurves {
     }
 
     /// Learns from a measurement. Terminals without counts of their own share those of their group.
-    pub fn calibrate(
+    pub(super) fn calibrate(
         &mut self,
         log_losses: &[f64],
         counts: &[SuccessCount],
@@ -341,7 +341,7 @@ impl TerminalCurves {
     }
 
     /// What is known of a deviation at the next measurement.
-    pub fn drifted(&self, one: Deviation) -> Deviation {
+    pub(super) fn drifted(&self, one: Deviation) -> Deviation {
         let TerminalOptions { sd, keep, drift, .. } = self.options.terminal;
         let fresh = (1.0 - keep * keep) * sd * sd + drift * drift;
         let variance = keep * keep * one.variance + fresh;
@@ -349,7 +349,7 @@ impl TerminalCurves {
     }
 
     /// Corrects what is believed by counts of single terminals, each at most once.
-    pub fn learn(&mut self, counts: &[Count]) {
+    pub(super) fn learn(&mut self, counts: &[Count]) {
         let sightings: Vec<Sighting> = counts.iter().map(|count| self.sighting(count)).collect();
         let before = self.shared.clone();
         for (count, seen) in counts.iter().zip(&sightings) {
@@ -418,27 +418,27 @@ impl TerminalCurves {
     }
 
     /// What is known of a terminal alone.
-    pub fn deviation(&self, terminal: usize) -> Deviation {
+    pub(super) fn deviation(&self, terminal: usize) -> Deviation {
         self.deviations[terminal]
     }
 
     /// Variance of what a terminal shares with others.
-    pub fn shared_doubt(&self, terminal: usize) -> f64 {
+    pub(super) fn shared_doubt(&self, terminal: usize) -> f64 {
         self.shared_variance(terminal, self.centre_of(self.groups[terminal]))
     }
 
     /// What is known of a terminal that nothing was measured of.
-    pub fn new_deviation(&self) -> Deviation {
+    pub(super) fn new_deviation(&self) -> Deviation {
         new_deviation(&self.options.terminal)
     }
 
     /// Other terminals, with the groups they belong to and what is known of each.
-    pub fn set_terminals(&mut self, groups: Vec<usize>, deviations: Vec<Deviation>) {
+    pub(super) fn set_terminals(&mut self, groups: Vec<usize>, deviations: Vec<Deviation>) {
         (self.groups, self.deviations) = (groups, deviations);
     }
 
     /// Writes what was learned.
-    pub fn save(&self, snapshot: &mut Snapshot) {
+    pub(super) fn save(&self, snapshot: &mut Snapshot) {
         let centres = self.centres.iter().map(|centre| centre.unwrap_or(f64::NAN)).collect();
         snapshot.put_f64("twin/task/centres", centres);
         snapshot.put_f64("twin/task/shared", self.shared.clone());
@@ -448,7 +448,7 @@ impl TerminalCurves {
     }
 
     /// Takes it back.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         const COVARIANCE: &str = "twin/task/covariance";
         let n = self.shared.len();
         let centres = snapshot.f64("twin/task/centres", self.n_groups)?;

@@ -18,15 +18,15 @@ pub(crate) struct TrainingPart {
 
 impl TrainingPart {
     /// Numbers kept of an absent terminal.
-    pub const N_NUMBERS: usize = 3 + N_SHARED;
+    pub(crate) const N_NUMBERS: usize = 3 + N_SHARED;
 
     /// The terminal leaves: its copies are gone, and should it return it will begin a new series.
-    pub fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         (self.since, self.series) = (0.0, None);
     }
 
     /// An absent terminal as numbers.
-    pub fn to_array(&self) -> [f64; Self::N_NUMBERS] {
+    pub(crate) fn to_array(&self) -> [f64; Self::N_NUMBERS] {
         let [mean, variance] = level_numbers(&self.level);
         let mut numbers = [0.0; Self::N_NUMBERS];
         (numbers[0], numbers[1], numbers[2]) = (mean, variance, self.advantage);
@@ -35,7 +35,7 @@ impl TrainingPart {
     }
 
     /// Back from numbers.
-    pub fn from_slice(numbers: &[f64]) -> Self {
+    pub(crate) fn from_slice(numbers: &[f64]) -> Self {
         Self {
             level: level_of([numbers[0], numbers[1]]),
             advantage: numbers[2],

@@ -1,7 +1,5 @@
 //! Weights in the safetensors format, with the architecture as metadata.
 
-use std::collections::HashMap;
-
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +62,9 @@ impl Policy {
         let text = serde_json::to_string(&stored(&self.architecture))
             .map_err(|error| PolicyFileError::Metadata(error.to_string()))?;
         // The library asks for a hash map; with one entry its order cannot matter.
-        Ok(serialize(views, Some(HashMap::from([("architecture".to_string(), text)])))?)
+        #[expect(clippy::disallowed_types)]
+        let metadata = std::collections::HashMap::from([("architecture".to_string(), text)]);
+        Ok(serialize(views, Some(metadata))?)
     }
 
     /// The policy and the weights in a safetensors file.

@@ -9,7 +9,7 @@ use crate::record::event::{Decided, RationaleLine};
 use crate::record::{RoundRow, TerminalRow};
 
 /// Every figure with the name of its files.
-pub fn all(page: &RunPage) -> Vec<(&'static str, Figure)> {
+pub(super) fn all(page: &RunPage) -> Vec<(&'static str, Figure)> {
     let mut figures = vec![
         ("success", success(page)),
         ("latency", latency(page)),

@@ -9,7 +9,7 @@ use crate::record::{EpisodeKind, RoundRow};
 
 /// What a robot did in all rounds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Robot {
+pub(super) struct Robot {
     /// Id of the terminal.
     pub id: u64,
     task: String,
@@ -30,18 +30,18 @@ pub struct Robot {
 
 impl Robot {
     /// Share of rounds in which it was scheduled.
-    pub fn scheduled_share(&self) -> f64 {
+    pub(super) fn scheduled_share(&self) -> f64 {
         self.scheduled as f64 / self.there.max(1) as f64
     }
 
     /// Share of rounds in which it counted in learning.
-    pub fn part_share(&self) -> f64 {
+    pub(super) fn part_share(&self) -> f64 {
         self.took_part as f64 / self.there.max(1) as f64
     }
 }
 
 /// The robots, from the best channel to the worst.
-pub fn robots_of(page: &RunPage) -> Vec<Robot> {
+pub(super) fn robots_of(page: &RunPage) -> Vec<Robot> {
     let finals = page.history.episodes.iter().filter(|row| row.kind == EpisodeKind::Final);
     let rate = |successes: u64, episodes: u64| successes as f64 / episodes.max(1) as f64;
     let success: BTreeMap<u64, f64> =
@@ -104,7 +104,7 @@ fn cells(robot: &Robot) -> [String; 10] {
 }
 
 /// Every robot, from the best channel to the worst.
-pub fn robots(page: &RunPage) -> String {
+pub(super) fn robots(page: &RunPage) -> String {
     let row = |robot: Robot| {
         let [name, rest @ ..] = cells(&robot);
         let rest: String = rest.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
@@ -115,7 +115,7 @@ pub fn robots(page: &RunPage) -> String {
 }
 
 /// The same as CSV.
-pub fn robots_csv(page: &RunPage) -> String {
+pub(super) fn robots_csv(page: &RunPage) -> String {
     let quoted = |cell: &str| match cell.contains([',', '"']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.to_owned(),
@@ -136,7 +136,7 @@ fn table(caption: &str, head: &[&str], body: &str) -> String {
 }
 
 /// The metrics that matter first; nothing for a run that is not complete.
-pub fn metrics(page: &RunPage) -> String {
+pub(super) fn metrics(page: &RunPage) -> String {
     let Some(summary) = &page.summary else { return String::new() };
     let percent =
         |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{:.1} %", 1e2 * rate));
@@ -179,7 +179,7 @@ pub fn metrics(page: &RunPage) -> String {
 }
 
 /// Rounds with a violation of each kind, and by how much in all.
-pub fn violations(page: &RunPage) -> String {
+pub(super) fn violations(page: &RunPage) -> String {
     let rows = &page.history.rounds;
     let count =
         |is_violated: fn(&RoundRow) -> bool| rows.iter().filter(|row| is_violated(row)).count();

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::finished::kept;
 use super::grow::scenarios_differ;
-use super::{Episodes, Finished, Job, Plan, StudyKind, Subject};
+use super::{Episodes, Finished, Job, Plan, StudyKind, Subject, folder_name};
 use crate::experiment::RunError;
+use crate::experiment::open::declaration;
 use crate::record::{RecordError, RunFolder, unique_name, write_beside};
-use crate::scenario::{Registry, Scenario, ScenarioError, Seeds};
+use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
 pub(super) const PLAN: &str = "study.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
@@ -158,6 +159,7 @@ impl StudyFolder {
         };
         let plan: Plan = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         let scenario = Scenario::load(&path.join(SCENARIO).display().to_string(), &[])?;
+        let registry = &recorded_too(path, &plan, registry);
         plan.check(&scenario, registry).map_err(malformed)?;
         let jobs = plan.jobs(&scenario, registry)?;
         let kept = kept(path, &jobs)?;
@@ -227,6 +229,28 @@ impl StudyFolder {
             None => (RunFolder::create(&path)?, false),
         })
     }
+}
+
+/// A registry with the methods of a plan that only the runs of the study know: those that declared
+/// themselves.
+fn recorded_too(path: &Path, plan: &Plan, registry: &Registry) -> Registry {
+    let mut registry = registry.clone();
+    for Subject { point, method } in plan.subjects() {
+        if registry.method(&method).is_ok() {
+            continue;
+        }
+        let runs = path.join("runs").join(folder_name(&point));
+        let entries = fs::read_dir(runs).into_iter().flatten().flatten();
+        let of_run = |entry: fs::DirEntry| {
+            let manifest = RunFolder::open(&entry.path()).ok()?.read_manifest().ok()?;
+            declaration(&manifest).ok().flatten().filter(|_| manifest["method"] == json!(method))
+        };
+        if let Some(declared) = entries.into_iter().find_map(of_run) {
+            // A name that no method may have is refused with the plan.
+            let _ = registry.add(Method::recorded(&method, declared));
+        }
+    }
+    registry
 }
 
 /// Whether a folder holds these files as they are.

@@ -119,8 +119,8 @@ impl Shard {
 impl Job {
     /// Its folder below that of the study.
     pub fn folder(&self) -> PathBuf {
-        let point = check::folder_name(&self.subject.point);
-        let method = check::folder_name(&self.subject.method);
+        let point = folder_name(&self.subject.point);
+        let method = folder_name(&self.subject.method);
         let name = format!("{method}-{}", self.seed.folder());
         PathBuf::from("runs").join(point).join(name)
     }

@@ -12,7 +12,7 @@ use crate::scenario::terminals::ListedTerminal;
 /// hidden parameters. Of `tasks` and `model` only `model.cuts` counts then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// Table of the model: a CSV file, or `builtin:smolvla` or `builtin:openvla`. When the scenario is
     /// read it becomes `cuts`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -41,7 +41,7 @@ pub struct Profile {
 /// What a terminal costs that runs everything up to a cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CutRow {
+pub(crate) struct CutRow {
     /// What comes last before the cut.
     pub name: String,
     /// Numbers of the activation at the cut, of one sample.

@@ -36,12 +36,16 @@ pub(super) struct Outside {
 
 impl Outside {
     /// The program of a command.
-    pub fn new(command: &str) -> Result<Self, ProgramError> {
+    pub(super) fn new(command: &str) -> Result<Self, ProgramError> {
         Ok(Self { words: words(command)? })
     }
 
     /// Starts the program for a run.
-    pub fn start(&self, setup: Setup, suite: &'static Suite) -> Result<Program, ProgramError> {
+    pub(super) fn start(
+        &self,
+        setup: Setup,
+        suite: &'static Suite,
+    ) -> Result<Program, ProgramError> {
         let n_layers = setup.model.layers.len();
         let mut process = Process::start(&self.words)?;
         let line = Question::Setup(Box::new(setup)).line();

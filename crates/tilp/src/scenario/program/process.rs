@@ -121,7 +121,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a program in the current folder. Its standard error is kept for messages.
-    pub fn start(words: &[String]) -> Result<Self, ProgramError> {
+    pub(super) fn start(words: &[String]) -> Result<Self, ProgramError> {
         let program = words[0].clone();
         let spawn = |name: &Path| {
             let mut command = Command::new(name);
@@ -161,12 +161,12 @@ impl Process {
     }
 
     /// The name of the program.
-    pub fn program(&self) -> &str {
+    pub(super) fn program(&self) -> &str {
         &self.program
     }
 
     /// Writes a line and waits for the next one that the program writes.
-    pub fn ask(
+    pub(super) fn ask(
         &mut self,
         question: &'static str,
         line: String,

@@ -38,7 +38,7 @@ impl FirstLanes {
     }
 
     /// Shares band and power.
-    pub fn apply(
+    pub(super) fn apply(
         &self,
         rule: &Rule<'_>,
         futures: &Futures,

@@ -50,7 +50,7 @@ pub(super) struct StepLanes {
 }
 
 impl<'a> Rule<'a> {
-    pub fn new(field: &'a Field, options: &'a InnerOptions, n_cuts: usize) -> Self {
+    pub(super) fn new(field: &'a Field, options: &'a InnerOptions, n_cuts: usize) -> Self {
         let level = |share: &f32| {
             let last = (COMPRESSION_LEVELS - 1) as f32;
             ((share * last).round() as usize).min(COMPRESSION_LEVELS - 1)
@@ -70,12 +70,12 @@ impl<'a> Rule<'a> {
         }
     }
 
-    pub fn n_terminals(&self) -> usize {
+    pub(super) fn n_terminals(&self) -> usize {
         self.field.n_terminals()
     }
 
     /// The knobs of a step as quantities.
-    pub fn step_lanes(&self, knobs: &[Lanes]) -> StepLanes {
+    pub(super) fn step_lanes(&self, knobs: &[Lanes]) -> StepLanes {
         let [deadline, ..] = self.field.most();
         let most = (self.n_terminals() as f32).log2();
         let least = self.options.least_time.log2();
@@ -95,7 +95,7 @@ impl<'a> Rule<'a> {
     }
 
     /// What sixteen candidates do in a step.
-    pub fn decode(
+    pub(super) fn decode(
         &self,
         futures: &Futures,
         step: usize,
@@ -116,7 +116,7 @@ impl<'a> Rule<'a> {
     }
 
     /// Fills in cut and level of every terminal, and what it is worth beyond its cost.
-    pub fn choose(
+    pub(super) fn choose(
         &self,
         futures: &Futures,
         step: usize,
@@ -131,7 +131,7 @@ impl<'a> Rule<'a> {
 
     /// Shares the band among those that are scheduled and sets their powers. Whoever cannot finish in
     /// time at any bandwidth is left out.
-    pub fn share(
+    pub(super) fn share(
         &self,
         futures: &Futures,
         step: usize,

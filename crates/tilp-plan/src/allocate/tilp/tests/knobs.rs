@@ -1,5 +1,6 @@
 //! The numbers of the default scenario as fixtures: for all tests of the planner, the search, the
-//! actor-critic and the twin.
+//! actor-critic and the twin. The laws of the sub-twins start from version 1's numbers; tests of what
+//! version 2 adds say so.
 
 use crate::allocate::{
     DecoderOptions, StartOptions, SuggestionOptions, TilpSettings, WorthOptions,
@@ -31,13 +32,13 @@ pub fn actor_critic() -> ActorCriticOptions {
 
 impl Default for TrainingOptions {
     fn default() -> Self {
-        TilpSettings::default().twin.training
+        TilpSettings::version_1().twin.training
     }
 }
 
 impl Default for TaskOptions {
     fn default() -> Self {
-        TilpSettings::default().twin.task
+        TilpSettings::version_1().twin.task
     }
 }
 
@@ -45,10 +46,10 @@ impl Default for TwinOptions {
     fn default() -> Self {
         Self {
             freeze: Freeze::default(),
-            network: TilpSettings::default().twin.network,
+            network: TilpSettings::version_1().twin.network,
             training: TrainingOptions::default(),
             task: TaskOptions::default(),
-            curve: TilpSettings::default().twin.curve,
+            curve: TilpSettings::version_1().twin.curve,
             measurement: 0.05,
             weights: RewardWeights { task: 1.0, delay: 1e-3, energy: 1e-3, penalty: 1.0 },
             sureness: 0.999,

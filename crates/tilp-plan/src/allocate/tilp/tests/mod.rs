@@ -265,7 +265,9 @@ fn in_the_mirror_an_executed_round_earns_what_was_imagined_for_it() {
             let imagined = tilp.twin.step(&mut after, actions, Sureness::Likely, &mut scratch);
             let before = tilp.twin.state(&seen);
             let outcome = fake.execute(&plan);
-            let real = tilp.realised_reward(&seen, &plan, &outcome, [&before, &before]);
+            let states = [&before, &before];
+            let real = tilp.twin.realised_reward(&seen, &plan, &outcome, states, Seconds(0.0));
+            let real = real.total();
             // Of who is late nobody saw how long it takes, so the time of such a round is cut.
             if imagined.n_late == 0 {
                 let total = imagined.reward.total();

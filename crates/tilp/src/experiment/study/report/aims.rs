@@ -77,7 +77,7 @@ enum Meeting {
 }
 
 /// The titles of the columns.
-pub const HEAD: [&str; 9] = [
+pub(crate) const HEAD: [&str; 9] = [
     "aim",
     "best of the eight with guard",
     "TiLP against it",
@@ -98,7 +98,7 @@ fn too_few(n_seeds: usize) -> String {
 }
 
 /// The verdicts as text in Markdown; none where TiLP was compared with nothing.
-pub fn markdown(plan: &Plan, table: &Table) -> Option<String> {
+pub(crate) fn markdown(plan: &Plan, table: &Table) -> Option<String> {
     let lines = lines(plan, table)?;
     let mut text = format!("| {} |\n|{}\n", HEAD.join(" | "), "---|".repeat(HEAD.len()));
     for line in lines {
@@ -109,7 +109,7 @@ pub fn markdown(plan: &Plan, table: &Table) -> Option<String> {
 
 /// A line for every aim: title; rival, comparison, threshold and verdict twice. None without a row that TiLP can
 /// be held against; where none of the eight ran with guard alone, the first half says so.
-pub fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 9]>> {
+pub(crate) fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 9]>> {
     let ours = table.rows.get(table.reference).filter(|row| row.subject.method == "tilp")?;
     // The aims are about policies that move robots.
     if plan.question != StudyKind::Compare || ours.runs.is_empty() || table.note().is_some() {

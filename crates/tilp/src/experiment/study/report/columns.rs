@@ -4,7 +4,7 @@ use super::paper::Published;
 use crate::experiment::study::{Metric, Row, Table};
 
 /// A column of the tables for people.
-pub struct Column {
+pub(super) struct Column {
     /// Its title, with its unit.
     pub title: &'static str,
     metric: &'static str,
@@ -25,7 +25,7 @@ const fn column(
 }
 
 /// The columns of the paper's tables.
-pub const COLUMNS: [Column; 8] = [
+pub(super) const COLUMNS: [Column; 8] = [
     column("Success, %", "success_final", 1e2, 1, Some(|row| Some(row.success))),
     column("Rounds to 60 %", "rta_0.6", 1.0, 0, Some(|row| row.rounds_to(0))),
     column("Rounds to 70 %", "rta_0.7", 1.0, 0, Some(|row| row.rounds_to(1))),
@@ -37,7 +37,7 @@ pub const COLUMNS: [Column; 8] = [
 ];
 
 /// What the paper does not count.
-pub const BESIDE: [Column; 14] = [
+pub(super) const BESIDE: [Column; 14] = [
     column("Far third, %", "success_far", 1e2, 1, None),
     column("Worst task, %", "success_worst_task", 1e2, 1, None),
     column("s to 60 %", "tta_s_0.6", 1.0, 0, None),
@@ -56,19 +56,19 @@ pub const BESIDE: [Column; 14] = [
 
 impl Column {
     /// The metric it shows.
-    pub fn metric(&self) -> &'static Metric {
+    pub(super) fn metric(&self) -> &'static Metric {
         Metric::named(self.metric)
     }
 
     /// A row's value for people.
-    pub fn text(&self, row: &Row) -> String {
+    pub(super) fn text(&self, row: &Row) -> String {
         row.cell(self.metric(), self.factor, self.digits)
     }
 
     /// The place of a row among those with every seed, of a sweep those at the same point: 0 for the
     /// best. None where the numbers are alike, for rows that are no method, and where a place has no
     /// meaning.
-    pub fn rank(&self, table: &Table, row: &Row) -> Option<usize> {
+    pub(super) fn rank(&self, table: &Table, row: &Row) -> Option<usize> {
         let more_is_better = self.metric().more_is_better?;
         let counts = |other: &&Row| {
             let is_near = !table.by_point || other.subject.point == row.subject.point;

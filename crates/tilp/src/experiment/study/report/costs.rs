@@ -17,7 +17,7 @@ const COSTS: [(&str, &str, &str, f64); 3] = [
 
 /// Final success against what the whole run cost: means over seeds with their 95 % intervals. A row to
 /// the upper left of another is better in both.
-pub fn pareto(table: &Table) -> Figure {
+pub(super) fn pareto(table: &Table) -> Figure {
     let rows = drawn(table);
     let of_cost = |&(title, name, label, factor): &(&str, &str, &str, f64)| {
         let mut panel = panel(title, label, "final success, %", Scale::Log, Scale::Linear);
@@ -61,7 +61,7 @@ fn by_seed(row: &Row, value: impl Fn(&Finished) -> Option<f64>) -> Vec<f64> {
 }
 
 /// The share of rounds that are no longer than a latency; none if no run has kept its latencies.
-pub fn latencies(table: &Table) -> Option<Figure> {
+pub(super) fn latencies(table: &Table) -> Option<Figure> {
     let mut panel = panel(
         "rounds up to a latency",
         "latency of a round, s",
@@ -83,7 +83,7 @@ pub fn latencies(table: &Table) -> Option<Figure> {
 
 /// The share of rounds in which each robot takes part, from the best channel to the worst; none if no run
 /// has kept it.
-pub fn participation(table: &Table) -> Option<Figure> {
+pub(super) fn participation(table: &Table) -> Option<Figure> {
     let mut panel = panel(
         "participation of the robots",
         "robot, from the best channel to the worst",

@@ -4,7 +4,7 @@ use super::Section;
 use super::page::escaped;
 
 /// The list of differences of these studies.
-pub fn list(sections: &[Section]) -> String {
+pub(super) fn list(sections: &[Section]) -> String {
     let tables: Vec<toml::Table> =
         sections.iter().map(|section| section.scenario.parse().unwrap_or_default()).collect();
     let of = |what: fn(&toml::Table) -> String| {

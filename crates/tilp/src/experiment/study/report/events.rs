@@ -18,7 +18,7 @@ fn events(table: &Table) -> &[EventSummary] {
 }
 
 /// The table as HTML; nothing without events.
-pub fn events_table(plan: &Plan, table: &Table) -> String {
+pub(crate) fn events_table(plan: &Plan, table: &Table) -> String {
     let events = events(table);
     if events.is_empty() {
         return String::new();
@@ -86,7 +86,7 @@ pub const EVENT_COLUMNS: [(&str, &str); 9] = [
 ];
 
 /// One line a run and event; none without events.
-pub fn events_csv(table: &Table) -> Option<String> {
+pub(crate) fn events_csv(table: &Table) -> Option<String> {
     let head = EVENT_COLUMNS.map(|(name, _)| name);
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());

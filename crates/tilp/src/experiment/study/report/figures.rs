@@ -136,7 +136,7 @@ fn are_same(a: &Row, b: &Row) -> bool {
 }
 
 /// Success, latency and volume over the rounds, and success over seconds, joules and bytes.
-pub fn convergence(table: &Table) -> Figure {
+pub(crate) fn convergence(table: &Table) -> Figure {
     let mut panels = [
         panel("success over rounds", "round", "success, %", Scale::Linear, Scale::Linear),
         panel("latency of a round", "round", "latency, s", Scale::Linear, Scale::Log),
@@ -181,7 +181,7 @@ pub(super) fn panel(title: &str, x: &str, y: &str, across: Scale, up: Scale) -> 
 
 /// The share of all tasks and seeds above each success: a performance profile, with the band of
 /// seeds resampled within each task.
-pub fn profile(table: &Table) -> Figure {
+pub(crate) fn profile(table: &Table) -> Figure {
     let mut panel = panel(
         "tasks and seeds above a final success",
         "final success of a task with a seed, %",
@@ -239,7 +239,7 @@ const SWEPT: [(&str, &str, &str, f64, Scale); 6] = [
 ];
 
 /// Metrics along the axis of a sweep, a line for each method.
-pub fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
+pub(crate) fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
     let value = |index: usize| plan.points[index].label.parse::<f64>().ok();
     let is_numeric = (0..plan.points.len()).all(|index| value(index).is_some());
     let place = |index: usize| value(index).filter(|_| is_numeric).unwrap_or(index as f64 + 1.0);

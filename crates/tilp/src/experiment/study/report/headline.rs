@@ -5,7 +5,7 @@ use crate::experiment::study::{Pairing, Plan, Row, Table};
 use crate::statistics::Estimate;
 
 /// What came out of a study.
-pub fn headline(plan: &Plan, table: &Table) -> String {
+pub(super) fn headline(plan: &Plan, table: &Table) -> String {
     let found = if table.by_point { along(plan, table) } else { beside(plan, table) };
     let found = found.unwrap_or_else(|| alone(plan, table));
     match table.note() {

@@ -4,7 +4,7 @@ use super::columns::{COLUMNS, Column};
 use crate::experiment::study::{Plan, Row, Table};
 
 /// A complete `tabular`.
-pub fn table(plan: &Plan, table: &Table) -> String {
+pub(crate) fn table(plan: &Plan, table: &Table) -> String {
     let by_point = plan.points.len() > 1;
     let head: Vec<String> = COLUMNS.iter().map(|column| escaped(column.title)).collect();
     let first = if by_point { "Point & Method & Seeds" } else { "Method & Seeds" };

@@ -9,7 +9,7 @@ use super::{Report, Section, aims, differences};
 use crate::experiment::study::{Plan, StudyKind, Table};
 
 /// The page. Files of a section lie in the folder that is its `place`.
-pub fn page(report: &Report, place: &dyn Fn(&Section) -> String) -> String {
+pub(crate) fn page(report: &Report, place: &dyn Fn(&Section) -> String) -> String {
     let sections = &report.sections;
     let title = match &sections[..] {
         [one] => format!("TiLP: {}", title(&one.plan)),

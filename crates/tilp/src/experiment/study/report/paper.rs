@@ -9,7 +9,7 @@ use crate::experiment::study::StudyKind;
 /// A row of the paper's tables.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Published {
+pub(super) struct Published {
     /// The method as we call it, or the point of our ablation.
     pub name: String,
     /// Final success in percent.
@@ -28,7 +28,7 @@ pub struct Published {
 
 impl Published {
     /// Rounds to one of the three thresholds, if it was reached.
-    pub fn rounds_to(&self, threshold: usize) -> Option<f64> {
+    pub(super) fn rounds_to(&self, threshold: usize) -> Option<f64> {
         self.rounds_to.get(threshold).copied().map(f64::from)
     }
 }
@@ -48,7 +48,11 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
 
 /// The paper's row of one of ours: by method without its variants in a comparison, by point in an
 /// ablation.
-pub fn published(question: StudyKind, point: &str, method: &str) -> Option<&'static Published> {
+pub(super) fn published(
+    question: StudyKind,
+    point: &str,
+    method: &str,
+) -> Option<&'static Published> {
     let plain = method.split('+').next().unwrap_or(method);
     match question {
         StudyKind::Compare => TABLES.main.iter().find(|row| row.name == plain),

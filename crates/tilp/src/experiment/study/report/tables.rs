@@ -20,7 +20,7 @@ const PAIRED: [(&str, &str, f64); 5] = [
 
 /// The aims with their verdicts, where there are any. On a narrow screen the cells of a line stand
 /// below each other, each with its title.
-pub fn against_aims(plan: &Plan, table: &Table) -> String {
+pub(super) fn against_aims(plan: &Plan, table: &Table) -> String {
     let Some(lines) = aims::lines(plan, table) else { return String::new() };
     let titles: String = aims::HEAD.iter().map(|title| format!("<th>{title}</th>")).collect();
     let mut body = String::new();
@@ -71,7 +71,7 @@ pub(super) fn wrapped(caption: &str, head: &str, body: &str) -> String {
 }
 
 /// The columns of the paper, beside the paper's own numbers where it has any.
-pub fn main_table(plan: &Plan, table: &Table) -> String {
+pub(super) fn main_table(plan: &Plan, table: &Table) -> String {
     let of = |row: &Row| match table.note() {
         // The paper's numbers are those of policies that move robots.
         Some(_) => None,
@@ -140,7 +140,7 @@ fn paper_cells(table: &Table, row: &Row, published: Option<&Published>) -> Strin
 }
 
 /// What the paper does not count.
-pub fn beside(plan: &Plan, table: &Table) -> String {
+pub(super) fn beside(plan: &Plan, table: &Table) -> String {
     let head = format!(
         "<tr><th></th>{}<th>Success by task and seed, interquartile mean, %</th></tr>\n",
         titles(&BESIDE)
@@ -174,7 +174,7 @@ pub(super) fn with_interval(
 }
 
 /// Every row against the one it is compared with.
-pub fn pairs(plan: &Plan, table: &Table) -> String {
+pub(super) fn pairs(plan: &Plan, table: &Table) -> String {
     let title =
         |(title, ..): &(&str, &str, f64)| format!("<th>{title}</th><th>effect</th><th>p</th>");
     let titles: String = PAIRED.iter().map(title).collect();
