@@ -6,7 +6,7 @@ use crate::rng::Seed;
 
 /// A batch of states, feature-major.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scenes {
+pub struct AgentStates {
     /// Terminals of a state.
     pub n_terminals: usize,
     /// States.
@@ -17,7 +17,7 @@ pub struct Scenes {
     pub globals: Vec<f32>,
 }
 
-impl Scenes {
+impl AgentStates {
     /// Columns of a per-terminal network.
     pub fn columns(&self) -> usize {
         self.n_terminals * self.samples
@@ -62,15 +62,15 @@ impl Actor {
     }
 
     /// Runs the network on every terminal of every state.
-    pub fn forward(&self, parameters: &[f32], scenes: &Scenes, trace: &mut ActorTrace) {
+    pub fn forward(&self, parameters: &[f32], agent_states: &AgentStates, trace: &mut ActorTrace) {
         trace.input.clear();
-        trace.input.extend_from_slice(&scenes.terminals);
-        for global in scenes.globals.chunks_exact(scenes.samples) {
-            for _ in 0..scenes.n_terminals {
+        trace.input.extend_from_slice(&agent_states.terminals);
+        for global in agent_states.globals.chunks_exact(agent_states.samples) {
+            for _ in 0..agent_states.n_terminals {
                 trace.input.extend_from_slice(global);
             }
         }
-        self.network.forward(parameters, &trace.input, scenes.columns(), &mut trace.network);
+        self.network.forward(parameters, &trace.input, agent_states.columns(), &mut trace.network);
     }
 
     /// The gradient of the parameters from that of the rows of the policy, which is used up.

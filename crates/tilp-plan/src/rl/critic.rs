@@ -1,6 +1,6 @@
 //! The value of a state and the actions of all its terminals, whatever their order and number.
 
-use super::actor::Scenes;
+use super::actor::AgentStates;
 use super::mlp::{Mlp, Trace};
 use super::policy::Space;
 use crate::nn::lanes::vectorised;
@@ -66,21 +66,26 @@ impl Critic {
     pub fn forward(
         &self,
         parameters: &[f32],
-        scenes: &Scenes,
+        agent_states: &AgentStates,
         actions: &[f32],
         trace: &mut CriticTrace,
     ) {
         let (encoder, reader) = parameters.split_at(self.encoder.n_parameters());
-        (trace.samples, trace.n_terminals) = (scenes.samples, scenes.n_terminals);
+        (trace.samples, trace.n_terminals) = (agent_states.samples, agent_states.n_terminals);
         trace.input.clear();
-        trace.input.extend_from_slice(&scenes.terminals);
+        trace.input.extend_from_slice(&agent_states.terminals);
         trace.input.extend_from_slice(actions);
-        self.encoder.forward(encoder, &trace.input, scenes.columns(), &mut trace.encoder);
+        self.encoder.forward(encoder, &trace.input, agent_states.columns(), &mut trace.encoder);
         trace.pooled.clear();
-        trace.pooled.resize(self.width * scenes.samples, 0.0);
-        pool(trace.encoder.output(), scenes.samples, scenes.n_terminals, &mut trace.pooled);
-        trace.pooled.extend_from_slice(&scenes.globals);
-        self.reader.forward(reader, &trace.pooled, scenes.samples, &mut trace.reader);
+        trace.pooled.resize(self.width * agent_states.samples, 0.0);
+        pool(
+            trace.encoder.output(),
+            agent_states.samples,
+            agent_states.n_terminals,
+            &mut trace.pooled,
+        );
+        trace.pooled.extend_from_slice(&agent_states.globals);
+        self.reader.forward(reader, &trace.pooled, agent_states.samples, &mut trace.reader);
     }
 
     /// From the gradient of the values, in `flow`, to that of the actions, in `flow`; and of the

@@ -2,7 +2,7 @@
 
 use rand::RngExt as _;
 
-use super::actor::Scenes;
+use super::actor::AgentStates;
 use super::agent::MOST_UPDATES;
 use super::policy::Space;
 use crate::rng::Rng;
@@ -10,29 +10,29 @@ use crate::snapshot::{Snapshot, SnapshotError};
 
 /// One state: features terminal by terminal, then the global ones.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scene {
+pub struct AgentState {
     /// Terminal by terminal.
     pub terminals: Vec<f32>,
     /// Of the whole system.
     pub globals: Vec<f32>,
 }
 
-impl Scene {
+impl AgentState {
     /// A batch of this state alone.
-    pub fn batch(&self, space: &Space) -> Scenes {
-        Scenes::from_states(space, std::slice::from_ref(self))
+    pub fn batch(&self, space: &Space) -> AgentStates {
+        AgentStates::from_states(space, std::slice::from_ref(self))
     }
 }
 
-impl Scenes {
+impl AgentStates {
     /// States of one number of terminals, feature-major.
-    pub fn from_states(space: &Space, states: &[Scene]) -> Self {
+    pub fn from_states(space: &Space, states: &[AgentState]) -> Self {
         let n_terminals = states[0].terminals.len() / space.terminal_features;
-        let mut scenes = Self { n_terminals, ..Self::default() };
+        let mut agent_states = Self { n_terminals, ..Self::default() };
         let flat: Vec<Vec<f32>> =
             states.iter().map(|state| [&state.terminals[..], &state.globals].concat()).collect();
-        scenes.fill(space, n_terminals, flat.iter().map(|state| &state[..]));
-        scenes
+        agent_states.fill(space, n_terminals, flat.iter().map(|state| &state[..]));
+        agent_states
     }
 
     fn fill<'a>(
@@ -71,13 +71,13 @@ fn scatter(from: &[f32], features: usize, sample: usize, samples: usize, to: &mu
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
     /// Before.
-    pub state: Scene,
+    pub state: AgentState,
     /// Actions, terminal by terminal.
     pub actions: Vec<f32>,
     /// What it brought.
     pub reward: f32,
     /// After.
-    pub next: Scene,
+    pub next: AgentState,
     /// Whether nothing comes after; a time limit is no end.
     pub last: bool,
 }
@@ -86,13 +86,13 @@ pub struct Transition {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Before.
-    pub states: Scenes,
+    pub states: AgentStates,
     /// Rows of [`Space::n_action`].
     pub actions: Vec<f32>,
     /// Rewards.
     pub rewards: Vec<f32>,
     /// After.
-    pub next: Scenes,
+    pub next: AgentStates,
     /// One where something comes after, zero where not.
     pub goes_on: Vec<f32>,
 }

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::actor::{Actor, ActorTrace, Scenes};
+use super::actor::{Actor, ActorTrace, AgentStates};
 use super::critic::{Critic, CriticTrace};
 use super::policy::{self, Drawn, Noise, Relaxation, Space, backward, sample};
-use super::replay::{Batch, Replay, Scene, draw};
+use super::replay::{AgentState, Batch, Replay, draw};
 use crate::nn::optimiser::{AdamW, Moments};
 use crate::rng::Seed;
 
@@ -224,11 +224,11 @@ impl Sac {
     }
 
     /// The law of every terminal's action in a state.
-    pub fn laws(&self, scene: &Scene) -> Vec<Law> {
-        let scenes = scene.batch(&self.space);
+    pub fn laws(&self, agent_state: &AgentState) -> Vec<Law> {
+        let agent_states = agent_state.batch(&self.space);
         let mut trace = ActorTrace::default();
-        self.actor.forward(&self.policy.weights, &scenes, &mut trace);
-        let (head, columns, reals) = (trace.head(), scenes.columns(), self.space.reals);
+        self.actor.forward(&self.policy.weights, &agent_states, &mut trace);
+        let (head, columns, reals) = (trace.head(), agent_states.columns(), self.space.reals);
         (0..columns)
             .map(|column| {
                 let row = |index: usize| head[index * columns + column];
@@ -246,16 +246,16 @@ impl Sac {
     }
 
     /// Actions in a state, terminal by terminal: drawn with a seed, or the most likely ones.
-    pub fn act(&self, scene: &Scene, seed: Option<Seed>) -> Vec<f32> {
-        let scenes = scene.batch(&self.space);
+    pub fn act(&self, agent_state: &AgentState, seed: Option<Seed>) -> Vec<f32> {
+        let agent_states = agent_state.batch(&self.space);
         let (mut trace, mut noise, mut drawn) =
             (ActorTrace::default(), Noise::default(), Drawn::default());
-        self.actor.forward(&self.policy.weights, &scenes, &mut trace);
+        self.actor.forward(&self.policy.weights, &agent_states, &mut trace);
         match seed {
-            Some(seed) => noise.draw(&self.space, scenes.columns(), &mut seed.rng()),
-            None => noise.none(&self.space, scenes.columns()),
+            Some(seed) => noise.draw(&self.space, agent_states.columns(), &mut seed.rng()),
+            None => noise.none(&self.space, agent_states.columns()),
         }
-        sample(&self.space, trace.head(), &noise, self.hard(), scenes.columns(), &mut drawn);
+        sample(&self.space, trace.head(), &noise, self.hard(), agent_states.columns(), &mut drawn);
         let mut actions = vec![0.0; drawn.actions.len()];
         crate::nn::lanes::transpose(&drawn.actions, self.space.n_action(), &mut actions);
         actions
@@ -266,16 +266,23 @@ impl Sac {
     /// $$ V(s) \triangleq \mathbb E_{\mathbf a \sim \pi_\theta(\cdot \mid s)} [Q_\phi(s, \mathbf a)] $$
     ///
     /// Eq. `method-V`
-    pub fn value_by_draws(&self, scenes: &Scenes, draws: usize, seed: Seed) -> Vec<f32> {
+    pub fn value_by_draws(&self, agent_states: &AgentStates, draws: usize, seed: Seed) -> Vec<f32> {
         let (mut trace, mut noise, mut drawn) =
             (ActorTrace::default(), Noise::default(), Drawn::default());
         let (mut critic, mut least) = (CriticTrace::default(), Vec::new());
-        let mut total = vec![0.0; scenes.samples];
-        self.actor.forward(&self.policy.weights, scenes, &mut trace);
+        let mut total = vec![0.0; agent_states.samples];
+        self.actor.forward(&self.policy.weights, agent_states, &mut trace);
         for index in 0..draws {
-            noise.draw(&self.space, scenes.columns(), &mut seed.at(index as u64).rng());
-            sample(&self.space, trace.head(), &noise, self.hard(), scenes.columns(), &mut drawn);
-            self.lesser(scenes, &drawn.actions, &mut critic, &mut least);
+            noise.draw(&self.space, agent_states.columns(), &mut seed.at(index as u64).rng());
+            sample(
+                &self.space,
+                trace.head(),
+                &noise,
+                self.hard(),
+                agent_states.columns(),
+                &mut drawn,
+            );
+            self.lesser(agent_states, &drawn.actions, &mut critic, &mut least);
             total.iter_mut().zip(&least).for_each(|(sum, value)| *sum += value / draws as f32);
         }
         total
@@ -283,23 +290,23 @@ impl Sac {
 
     /// The value of states by the value head, which is trained towards [`Self::value_by_draws`].
     /// The buffer of the pass is the caller's, so that several threads can ask.
-    pub fn value<'a>(&self, scenes: &Scenes, trace: &'a mut CriticTrace) -> &'a [f32] {
-        self.value_head.forward(&self.value.weights, scenes, &[], trace);
+    pub fn value<'a>(&self, agent_states: &AgentStates, trace: &'a mut CriticTrace) -> &'a [f32] {
+        self.value_head.forward(&self.value.weights, agent_states, &[], trace);
         trace.values()
     }
 
     /// The lesser of the two critics.
     fn lesser(
         &self,
-        scenes: &Scenes,
+        agent_states: &AgentStates,
         actions: &[f32],
         trace: &mut CriticTrace,
         least: &mut Vec<f32>,
     ) {
-        self.critic.forward(&self.critics[0].weights, scenes, actions, trace);
+        self.critic.forward(&self.critics[0].weights, agent_states, actions, trace);
         least.clear();
         least.extend_from_slice(trace.values());
-        self.critic.forward(&self.critics[1].weights, scenes, actions, trace);
+        self.critic.forward(&self.critics[1].weights, agent_states, actions, trace);
         least.iter_mut().zip(trace.values()).for_each(|(a, b)| *a = a.min(*b));
     }
 
@@ -399,11 +406,11 @@ impl Sac {
     /// The gradient of minus the mean lesser critic at the drawn actions.
     fn action_gradient(&self, scratch: &mut Scratch) {
         let Scratch { batch, critic, drawn, flow, by_action, least, .. } = scratch;
-        let scenes = &batch.states;
-        let share = 1.0 / scenes.samples as f32;
+        let agent_states = &batch.states;
+        let share = 1.0 / agent_states.samples as f32;
         let mut second = CriticTrace::default();
-        self.critic.forward(&self.critics[0].weights, scenes, &drawn.actions, critic);
-        self.critic.forward(&self.critics[1].weights, scenes, &drawn.actions, &mut second);
+        self.critic.forward(&self.critics[0].weights, agent_states, &drawn.actions, critic);
+        self.critic.forward(&self.critics[1].weights, agent_states, &drawn.actions, &mut second);
         let pairs = || critic.values().iter().zip(second.values());
         least.clear();
         least.extend(pairs().map(|(a, b)| a.min(*b)));
@@ -445,12 +452,12 @@ impl Sac {
     }
 
     /// The log-probability of actions (terminal by terminal) in a state.
-    pub fn log_probability(&self, scene: &Scene, actions: &[f32]) -> f64 {
-        let scenes = scene.batch(&self.space);
+    pub fn log_probability(&self, agent_state: &AgentState, actions: &[f32]) -> f64 {
+        let agent_states = agent_state.batch(&self.space);
         let mut trace = ActorTrace::default();
-        self.actor.forward(&self.policy.weights, &scenes, &mut trace);
+        self.actor.forward(&self.policy.weights, &agent_states, &mut trace);
         let mut rows = vec![0.0; actions.len()];
-        crate::nn::lanes::transpose(actions, scenes.n_terminals, &mut rows);
+        crate::nn::lanes::transpose(actions, agent_states.n_terminals, &mut rows);
         policy::log_probability(&self.space, trace.head(), &rows)
     }
 }

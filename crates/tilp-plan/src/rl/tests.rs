@@ -1,10 +1,10 @@
 //! What the actor-critic promises.
 
-use super::actor::{Actor, ActorTrace, Scenes};
+use super::actor::{Actor, ActorTrace, AgentStates};
 use super::agent::Agent;
 use super::critic::{Critic, CriticTrace};
 use super::policy::{Drawn, Noise, Relaxation, Space, backward, log_probability, sample};
-use super::replay::{Scene, Transition};
+use super::replay::{AgentState, Transition};
 use super::sac::{Sac, Settings};
 use crate::nn::check::{Check, values};
 use crate::rng::Seed;
@@ -21,8 +21,8 @@ const MIXED: Space = Space {
     log_deviation: [-5.0, 2.0],
 };
 
-fn scenes(space: &Space, n_terminals: usize, samples: usize, seed: u32) -> Scenes {
-    Scenes {
+fn agent_states(space: &Space, n_terminals: usize, samples: usize, seed: u32) -> AgentStates {
+    AgentStates {
         n_terminals,
         samples,
         terminals: values(space.terminal_features * n_terminals * samples, seed),
@@ -107,7 +107,7 @@ fn the_mixed_policy_agrees_with_pytorch() {
 #[test]
 fn the_gradients_of_the_critic_agree_with_finite_differences() {
     let critic = Critic::new(&MIXED, 6);
-    let states = scenes(&MIXED, 3, 4, 9);
+    let states = agent_states(&MIXED, 3, 4, 9);
     let trace = RefCell::new(CriticTrace::default());
     // Positive biases keep the units away from their kinks.
     let mut parameters = values(critic.n_parameters(), 3);
@@ -129,7 +129,7 @@ fn the_gradients_of_the_critic_agree_with_finite_differences() {
 #[test]
 fn the_gradient_of_the_actor_agrees_with_finite_differences() {
     let actor = Actor::new(&MIXED, 6);
-    let mut states = scenes(&MIXED, 3, 2, 9);
+    let mut states = agent_states(&MIXED, 3, 2, 9);
     states.terminals.iter_mut().chain(&mut states.globals).for_each(|value| *value = value.abs());
     let trace = RefCell::new(ActorTrace::default());
     let mut parameters = values(actor.n_parameters(), 3);
@@ -208,8 +208,8 @@ fn entropies_are_minus_the_mean_log_probability_of_what_is_drawn() {
     assert!((flag - 1.0 / (1.0 + (-f64::from(one[11])).exp())).abs() < 0.015);
 }
 
-fn scene(n_terminals: usize, seed: u32) -> Scene {
-    Scene { terminals: values(4 * n_terminals, seed), globals: values(2, seed + 7) }
+fn agent_state(n_terminals: usize, seed: u32) -> AgentState {
+    AgentState { terminals: values(4 * n_terminals, seed), globals: values(2, seed + 7) }
 }
 
 fn agent(n_terminals: usize, seed: u64) -> Agent {
@@ -220,7 +220,7 @@ fn agent(n_terminals: usize, seed: u64) -> Agent {
 #[test]
 fn exchanging_terminals_exchanges_actions_and_keeps_the_value() {
     let sac = agent(4, 0).sac;
-    let state = scene(4, 3);
+    let state = agent_state(4, 3);
     let mut swapped = state.clone();
     for feature in 0..4 {
         swapped.terminals.swap(feature, 8 + feature);
@@ -228,7 +228,7 @@ fn exchanging_terminals_exchanges_actions_and_keeps_the_value() {
     let (a, b) = (sac.laws(&state), sac.laws(&swapped));
     assert_eq!((&a[0], &a[1], &a[2]), (&b[2], &b[1], &b[0]));
     let mut trace = CriticTrace::default();
-    let mut value = |state: &Scene| sac.value(&state.batch(&MIXED), &mut trace)[0];
+    let mut value = |state: &AgentState| sac.value(&state.batch(&MIXED), &mut trace)[0];
     assert!((value(&state) - value(&swapped)).abs() < 1e-6);
 }
 
@@ -236,13 +236,13 @@ fn exchanging_terminals_exchanges_actions_and_keeps_the_value() {
 fn the_same_weights_serve_ten_and_a_thousand_terminals() {
     let sac = agent(4, 0).sac;
     for n_terminals in [10, 1000] {
-        let state = scene(n_terminals, 3);
+        let state = agent_state(n_terminals, 3);
         assert_eq!(sac.act(&state, Some(Seed::new(1))).len(), 9 * n_terminals);
         let mut trace = CriticTrace::default();
         assert!(sac.value(&state.batch(&MIXED), &mut trace)[0].is_finite());
     }
     // A terminal's law depends on its own and the global features only.
-    let (many, mut few) = (scene(1000, 3), scene(10, 3));
+    let (many, mut few) = (agent_state(1000, 3), agent_state(10, 3));
     few.globals.clone_from(&many.globals);
     few.terminals.copy_from_slice(&many.terminals[..40]);
     for (a, b) in sac.laws(&few).iter().zip(&sac.laws(&many)) {
@@ -251,7 +251,7 @@ fn the_same_weights_serve_ten_and_a_thousand_terminals() {
 }
 
 /// One decision: the reward is known for every part of the action.
-fn bandit(state: &Scene, actions: &[f32]) -> f32 {
+fn bandit(state: &AgentState, actions: &[f32]) -> f32 {
     let mut total = 0.0;
     for (features, action) in state.terminals.chunks_exact(4).zip(actions.chunks_exact(9)) {
         total -= (action[0] - 0.5 * features[0]).powi(2) + (action[1] + 0.4).powi(2);
@@ -266,7 +266,7 @@ fn bandit(state: &Scene, actions: &[f32]) -> f32 {
 fn every_part_of_a_mixed_action_is_learnt() {
     let mut agent = agent(3, 5);
     let mut rng = Seed::new(1).stream("states");
-    let mut state = |_| Scene {
+    let mut state = |_| AgentState {
         terminals: (0..12).map(|_| rng.random_range(-1.0..1.0)).collect(),
         globals: vec![0.0; 2],
     };
@@ -303,7 +303,7 @@ fn every_part_of_a_mixed_action_is_learnt() {
 fn eq_method_v_is_the_mean_of_the_critic_and_the_value_head_learns_it() {
     let mut agent = agent(3, 5);
     for step in 0..300 {
-        let (before, next) = (scene(3, step % 40), scene(3, step + 1000));
+        let (before, next) = (agent_state(3, step % 40), agent_state(3, step + 1000));
         let actions = agent.sac.act(&before, Some(Seed::new(2).at(u64::from(step))));
         let reward = bandit(&before, &actions);
         agent.real.push(&Transition { state: before, actions, reward, next, last: true });
@@ -311,8 +311,8 @@ fn eq_method_v_is_the_mean_of_the_critic_and_the_value_head_learns_it() {
     for _ in 0..1200 {
         agent.learn().unwrap();
     }
-    let states: Vec<Scene> = (0..40).map(|index| scene(3, index)).collect();
-    let batch = Scenes::from_states(&MIXED, &states);
+    let states: Vec<AgentState> = (0..40).map(|index| agent_state(3, index)).collect();
+    let batch = AgentStates::from_states(&MIXED, &states);
     let many = agent.sac.value_by_draws(&batch, 400, Seed::new(1));
     let others = agent.sac.value_by_draws(&batch, 400, Seed::new(2));
     let mut trace = CriticTrace::default();
@@ -330,7 +330,7 @@ fn eq_method_v_is_the_mean_of_the_critic_and_the_value_head_learns_it() {
 fn a_restored_agent_goes_on_bit_for_bit() {
     let mut first = agent(3, 5);
     let step = |agent: &mut Agent, index: u32| {
-        let (before, next) = (scene(3, index), scene(3, index + 1));
+        let (before, next) = (agent_state(3, index), agent_state(3, index + 1));
         let actions = agent.sac.act(&before, Some(Seed::new(2).at(u64::from(index))));
         let reward = bandit(&before, &actions);
         let transition = Transition { state: before, actions, reward, next, last: false };
@@ -359,7 +359,7 @@ fn a_restored_agent_goes_on_bit_for_bit() {
 fn the_oldest_transitions_are_overwritten() {
     let mut agent = Agent::new(MIXED, Settings::usual(&MIXED), 2, [3, 3], Seed::new(0));
     for index in 0..5 {
-        let (state, next) = (scene(2, index), scene(2, index + 1));
+        let (state, next) = (agent_state(2, index), agent_state(2, index + 1));
         let reward = index as f32;
         agent.real.push(&Transition { state, actions: vec![0.0; 18], reward, next, last: false });
     }
@@ -383,7 +383,7 @@ fn a_plain_continuous_space_works() {
     };
     let mut sac = Sac::new(space, Settings::usual(&space), Seed::new(0));
     let mut replay = super::replay::Replay::new(space, 1, 10);
-    let state = Scene { terminals: vec![0.1, 0.2, 0.3], globals: vec![] };
+    let state = AgentState { terminals: vec![0.1, 0.2, 0.3], globals: vec![] };
     let actions = sac.act(&state, Some(Seed::new(0)));
     assert_eq!(actions.len(), 1);
     assert!(sac.log_probability(&state, &actions).is_finite());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::{Distribution, Law};
 use super::elites::{Elites, Refit, refit};
-use super::sample::{Cell, Choice, Mutation, draw, mutate};
+use super::sample::{Choice, ChoiceLanes, Mutation, draw, mutate};
 use super::score::{Candidates, Score};
 use crate::lanes::{Bits, LANES, Lanes};
 use crate::rng::Seed;
@@ -206,7 +206,7 @@ pub struct Planner {
 
 #[derive(Clone, Debug, Default)]
 struct Group {
-    cells: Vec<Cell>,
+    cells: Vec<ChoiceLanes>,
     scores: Lanes,
 }
 
@@ -315,7 +315,7 @@ impl Planner {
 
     fn prepare(&mut self, cem: &Cem, seats: &Seats, n_cells: usize) {
         self.groups.resize_with(seats.n_groups, Group::default);
-        self.groups.iter_mut().for_each(|group| group.cells.resize(n_cells, Cell::ZERO));
+        self.groups.iter_mut().for_each(|group| group.cells.resize(n_cells, ChoiceLanes::ZERO));
         if self.memory.n_cells() != n_cells {
             self.memory = Elites::default();
         }
@@ -478,7 +478,7 @@ fn rank(score: f32) -> f32 {
     if score.is_nan() { f32::NEG_INFINITY } else { score }
 }
 
-fn set_mode(cells: &mut [Cell], laws: &[Law], lane: usize) {
+fn set_mode(cells: &mut [ChoiceLanes], laws: &[Law], lane: usize) {
     for (cell, law) in cells.iter_mut().zip(laws) {
         cell.set(lane, &law.mode());
     }

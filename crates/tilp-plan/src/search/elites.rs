@@ -1,14 +1,14 @@
 //! The best candidates found so far, and the distribution fitted to them.
 
 use super::distribution::Law;
-use super::sample::{Cell, Choice, REALS};
+use super::sample::{Choice, ChoiceLanes, REALS};
 use crate::lanes::{LANES, Lanes, unsquash, vectorised};
 
 /// Candidates with their scores, best first, sixteen to a block.
 #[derive(Clone, Debug, Default)]
 pub struct Elites {
     /// Cell by cell, and for each cell block by block.
-    cells: Vec<Cell>,
+    cells: Vec<ChoiceLanes>,
     n_blocks: usize,
     scores: Vec<f32>,
 }
@@ -30,7 +30,7 @@ impl Elites {
     /// Room for a number of candidates of so many cells.
     pub(super) fn reserve(&mut self, n_elites: usize, n_cells: usize) {
         self.n_blocks = n_elites.div_ceil(LANES);
-        self.cells.resize(self.n_blocks * n_cells, Cell::ZERO);
+        self.cells.resize(self.n_blocks * n_cells, ChoiceLanes::ZERO);
     }
 
     /// How many there are.
@@ -61,13 +61,13 @@ impl Elites {
         self.n_blocks
     }
 
-    pub(super) fn cells_mut(&mut self) -> &mut [Cell] {
+    pub(super) fn cells_mut(&mut self) -> &mut [ChoiceLanes] {
         &mut self.cells
     }
 
     /// The block of an elite at a cell, and its lane there.
     #[inline(always)]
-    pub(super) fn at(&self, cell: usize, elite: usize) -> (&Cell, usize) {
+    pub(super) fn at(&self, cell: usize, elite: usize) -> (&ChoiceLanes, usize) {
         (&self.cells[cell * self.n_blocks + elite / LANES], elite % LANES)
     }
 
@@ -113,7 +113,7 @@ impl Elites {
         let old = std::mem::take(&mut self.cells);
         for cell in 0..n_cells {
             self.cells.extend_from_slice(&old[cell * self.n_blocks..(cell + 1) * self.n_blocks]);
-            self.cells.push(Cell::ZERO);
+            self.cells.push(ChoiceLanes::ZERO);
         }
         self.n_blocks += 1;
     }
@@ -121,7 +121,7 @@ impl Elites {
 
 vectorised! {
     /// Refits the law of every cell to the first `count` elites of its blocks.
-    pub fn refit(laws: &mut [Law], cells: &[Cell], n_blocks: usize, count: usize, n_categories: usize, rule: &Refit) {
+    pub fn refit(laws: &mut [Law], cells: &[ChoiceLanes], n_blocks: usize, count: usize, n_categories: usize, rule: &Refit) {
         let share = 1.0 / count as f32;
         let mut partial = [0.0; LANES];
         partial[..count % LANES].fill(share);
@@ -136,7 +136,7 @@ vectorised! {
 #[inline(always)]
 fn refit_law(
     law: &mut Law,
-    blocks: &[Cell],
+    blocks: &[ChoiceLanes],
     n_full: usize,
     [full, partial]: &[Lanes; 2],
     n_categories: usize,

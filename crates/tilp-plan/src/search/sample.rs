@@ -9,7 +9,7 @@ pub const REALS: usize = 3;
 /// One terminal's action at one step, for the sixteen candidates of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
-pub struct Cell {
+pub struct ChoiceLanes {
     /// Numbers in (0, 1).
     pub reals: [Lanes; REALS],
     /// Index of the category.
@@ -29,7 +29,7 @@ pub struct Choice {
     pub flag: bool,
 }
 
-impl Cell {
+impl ChoiceLanes {
     /// All zero.
     pub const ZERO: Self =
         Self { reals: [[0.0; LANES]; REALS], category: [0.0; LANES], flag: [0.0; LANES] };
@@ -92,7 +92,7 @@ vectorised! {
     /// an autoregressive process for the numbers, and for category and flag the chance to reuse the
     /// uniform number of the step before. The law of every single step is the same for any value.
     pub fn draw(
-        cells: &mut [Cell],
+        cells: &mut [ChoiceLanes],
         laws: &[Law],
         n_terminals: usize,
         n_categories: usize,
@@ -147,7 +147,7 @@ fn advance(trail: &mut Trail, bits: &mut Bits, step: usize, correlation: f32) {
 }
 
 #[inline(always)]
-fn fill(cell: &mut Cell, law: &Law, n_categories: usize, trail: &Trail) {
+fn fill(cell: &mut ChoiceLanes, law: &Law, n_categories: usize, trail: &Trail) {
     for real in 0..REALS {
         let (mean, deviation) = (law.mean[real], law.deviation[real]);
         for lane in 0..LANES {
@@ -174,7 +174,7 @@ vectorised! {
     /// (first lane) and a share of all parts (last lane). In the odd lanes a part that is changed
     /// for a terminal is changed at all steps.
     pub fn mutate(
-        cells: &mut [Cell],
+        cells: &mut [ChoiceLanes],
         parent: &[Choice],
         n_terminals: usize,
         mutation: &Mutation,
@@ -214,7 +214,7 @@ fn chances(n_parts: usize, n_steps: usize, mutation: &Mutation) -> Lanes {
 }
 
 #[inline(always)]
-fn inherit(cell: &mut Cell, parent: &Choice, fate: &[Lanes; PARTS + 1], chance: &Lanes) {
+fn inherit(cell: &mut ChoiceLanes, parent: &Choice, fate: &[Lanes; PARTS + 1], chance: &Lanes) {
     let category = parent.category as f32;
     let flag = if parent.flag { 1.0 } else { 0.0 };
     for lane in 0..LANES {
@@ -237,10 +237,10 @@ mod tests {
     use crate::rng::Seed;
 
     /// Draws of one terminal over `n_steps` steps from one law.
-    fn drawn(law: Law, n_steps: usize, groups: u64, correlation: f32) -> Vec<Vec<Cell>> {
+    fn drawn(law: Law, n_steps: usize, groups: u64, correlation: f32) -> Vec<Vec<ChoiceLanes>> {
         (0..groups)
             .map(|group| {
-                let mut cells = vec![Cell::ZERO; n_steps];
+                let mut cells = vec![ChoiceLanes::ZERO; n_steps];
                 let mut bits = Bits::new(Seed::new(1).at(group));
                 draw(&mut cells, &vec![law; n_steps], 1, 5, &mut bits, correlation);
                 cells
@@ -301,7 +301,7 @@ mod tests {
     fn mutants_differ_from_their_parent_in_few_parts() {
         let parent = vec![Choice { reals: [0.1, 0.2, 0.3], category: 7, flag: true }; 800];
         let law = Law { flag: 0.0, ..Law::vague(5) };
-        let mut cells = vec![Cell::ZERO; 800];
+        let mut cells = vec![ChoiceLanes::ZERO; 800];
         let mut changed = [0usize; LANES];
         for group in 0..20 {
             let mut bits = Bits::new(Seed::new(1).at(group));

@@ -1,6 +1,6 @@
 //! What a score is made of.
 
-use super::sample::Cell;
+use super::sample::ChoiceLanes;
 use crate::lanes::{LANES, Lanes};
 
 /// Sixteen candidates to be scored.
@@ -12,12 +12,12 @@ pub struct Candidates<'a> {
     /// Terminals of a step.
     pub n_terminals: usize,
     /// Step by step, terminal by terminal.
-    pub cells: &'a [Cell],
+    pub cells: &'a [ChoiceLanes],
 }
 
 impl<'a> Candidates<'a> {
     /// The actions of one step, terminal by terminal.
-    pub fn step(&self, step: usize) -> &'a [Cell] {
+    pub fn step(&self, step: usize) -> &'a [ChoiceLanes] {
         &self.cells[step * self.n_terminals..(step + 1) * self.n_terminals]
     }
 

@@ -32,12 +32,14 @@ pub use decrease::{Decrease, Decreases};
 pub use fading::FadingAhead;
 pub use forecast::{Forecast, Interval, TerminalForecast};
 pub use futures::{
-    COMPRESSION_LEVELS, CutTables, Field, Futures, MAX_CUTS, Moves, WorthLanes, compression_at,
-    compression_level,
+    ActionLanes, COMPRESSION_LEVELS, CutTables, Futures, MAX_CUTS, RolloutTables, WorthLanes,
+    compression_at, compression_level,
 };
 pub use network::{Belief, Calibration, Exchange, NetworkOptions, NetworkTwin, Prior};
 pub use normal::{probability as normal_probability, quantile as normal_quantile};
-pub use reward::{Deeds, Reward, RewardWeights, Scale, communication_reward, penalty, task_reward};
+pub use reward::{
+    Reward, RewardInputs, RewardWeights, Scale, communication_reward, penalty, task_reward,
+};
 pub use state::{Scratch, StepPrediction, Sureness, TwinState};
 pub use task::{By, Outlook, Pair, TaskOptions, TaskTwin, TerminalOptions};
 pub use track::Track;
@@ -214,8 +216,8 @@ impl Twin {
     }
 
     /// The reward of a round, imagined or real.
-    pub fn reward(&self, deeds: &Deeds) -> Reward {
-        Reward::of(&self.options.weights, &self.scale, deeds)
+    pub fn reward(&self, inputs: &RewardInputs) -> Reward {
+        Reward::of(&self.options.weights, &self.scale, inputs)
     }
 
     /// Other weights of the reward: prices that follow budgets.

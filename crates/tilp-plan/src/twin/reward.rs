@@ -35,7 +35,7 @@ impl Scale {
 
 /// What a round is rewarded for, imagined or real.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Deeds {
+pub struct RewardInputs {
     /// Gain in success, or the loss decrease if the reward is not task-driven.
     pub gain: f64,
     /// How long it took.
@@ -62,8 +62,8 @@ pub struct Reward {
 impl Reward {
     /// The terms for what a round did. A round in which nobody trains is not quick, it is lost: it
     /// counts as long as the deadline.
-    pub fn of(weights: &RewardWeights, scale: &Scale, deeds: &Deeds) -> Self {
-        let Deeds { gain, latency, energy, violation, trained } = *deeds;
+    pub fn of(weights: &RewardWeights, scale: &Scale, inputs: &RewardInputs) -> Self {
+        let RewardInputs { gain, latency, energy, violation, trained } = *inputs;
         let latency = if trained { latency } else { latency.max(scale.deadline) };
         Self {
             task: task_reward(weights, gain),
@@ -114,7 +114,7 @@ impl Twin {
         });
         let asked = plan.decision().bandwidth();
         let violation = Violation::of(&nominal.cost.limits, delays, memories, asked).relative;
-        self.reward(&Deeds {
+        self.reward(&RewardInputs {
             gain: self.gain(after.success - before.success, before.loss() - after.loss()),
             latency: scheduled().map(delay).fold(waited, Seconds::max),
             energy: outcome.terminals.iter().map(|one| one.energy).sum(),
@@ -189,14 +189,14 @@ mod tests {
     #[test]
     fn a_round_in_which_nobody_trains_counts_as_long_as_the_deadline() {
         let scale = Scale::new(50, Watts(0.2), Seconds(5.0));
-        let idle = Deeds {
+        let idle = RewardInputs {
             gain: 0.0,
             latency: Seconds(0.0),
             energy: Joules(0.0),
             violation: 0.0,
             trained: false,
         };
-        let busy = Deeds { trained: true, ..idle };
+        let busy = RewardInputs { trained: true, ..idle };
         assert!((Reward::of(&WEIGHTS, &scale, &idle).total() - 0.1).abs() < 1e-12);
         assert!((Reward::of(&WEIGHTS, &scale, &busy).total() - 0.3).abs() < 1e-12);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fading::FadingAhead;
 use super::network::Exchange;
-use super::reward::{Deeds, Reward};
+use super::reward::{Reward, RewardInputs};
 use super::task::Outlook;
 use super::training::{Part, Tally, Tempo};
 use super::truth::Foresight;
@@ -225,7 +225,7 @@ impl Twin {
         prediction.violation = self.violation(state, actions, &band, scratch);
         self.step_learning(state, scratch, &mut prediction);
         let gain = self.gain(prediction.success - state.success, prediction.loss_decrease);
-        prediction.reward = self.reward(&Deeds {
+        prediction.reward = self.reward(&RewardInputs {
             gain,
             latency: prediction.latency,
             energy: prediction.energy,

@@ -10,7 +10,7 @@ use crate::lanes::{LANES, Lanes, all_zero, exp2, ln, vectorised};
 
 /// e^x.
 #[inline(always)]
-pub(super) fn exp(x: f32) -> f32 {
+fn exp(x: f32) -> f32 {
     exp2(x * std::f32::consts::LOG2_E)
 }
 
@@ -25,39 +25,72 @@ pub fn exp_m1(x: f32) -> f32 {
     if x < 0.5 { small } else { large }
 }
 
-/// The x of (x - 1) e^x + 1 = `price`, by two steps of Halley's method.
+// The functions below take all lanes at once and go through them in short loops: the compiler leaves a
+// loop around all of their steps in scalar form, which is ten times slower.
+
+/// e^x of every lane.
 #[inline(always)]
-pub fn exponent(price: f32) -> f32 {
-    let price = if price > 1e-12 { price } else { 1e-12 };
-    let root = (2.0 * price).sqrt();
-    let mut x = ln(1.0 + root + 0.3 * price);
-    // The logarithm of a number near one has no digits left; its series has.
-    x = if root < 1e-3 { root } else { x };
+pub fn exps(x: &Lanes) -> Lanes {
+    let mut found = [0.0; LANES];
+    for lane in 0..LANES {
+        found[lane] = exp(x[lane]);
+    }
+    found
+}
+
+/// Of every lane the x of (x - 1) e^x + 1 = `price`, by three steps of Halley's method.
+#[inline(always)]
+pub fn exponents(price: &Lanes) -> Lanes {
+    let (mut bounded, mut x) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let price = if price[lane] > 1e-12 { price[lane] } else { 1e-12 };
+        let root = (2.0 * price).sqrt();
+        let start = ln(1.0 + root + 0.3 * price);
+        // The logarithm of a number near one has no digits left; its series has.
+        x[lane] = if root < 1e-3 { root } else { start };
+        bounded[lane] = price;
+    }
     for _ in 0..3 {
-        let power = exp(x);
-        let small = x * x * (0.5 + x * (1.0 / 3.0 + x * (0.125 + x * (1.0 / 30.0 + x / 144.0))));
-        let large = (x - 1.0) * power + 1.0;
-        let error = (if x < 0.5 { small } else { large }) - price;
-        let slope = x * power;
-        x -= error / (slope - 0.5 * error * (x + 1.0) / x);
+        for lane in 0..LANES {
+            x[lane] = halley(x[lane], bounded[lane]);
+        }
     }
     x
 }
 
-/// The largest x with (e^x - 1) / x = `ratio`, which is the largest power over the least of an
-/// unlimited band; zero if the largest power does not suffice.
+/// One step toward the root of (x - 1) e^x + 1 = `price`.
 #[inline(always)]
-pub fn most_exponent(ratio: f32) -> f32 {
-    let bounded = if ratio > 1.0001 { ratio } else { 1.0001 };
-    let bounded = if bounded < 1e30 { bounded } else { 1e30 };
-    let log = ln(bounded);
-    // Above the root of a convex function: Newton's steps come down to it.
-    let mut x = log + ln(1.0 + 1.5 * log);
-    for _ in 0..4 {
-        let grown = exp_m1(x);
-        x -= (grown - bounded * x) / (grown - (bounded - 1.0));
+fn halley(x: f32, price: f32) -> f32 {
+    let power = exp(x);
+    let small = x * x * (0.5 + x * (1.0 / 3.0 + x * (0.125 + x * (1.0 / 30.0 + x / 144.0))));
+    let large = (x - 1.0) * power + 1.0;
+    let error = (if x < 0.5 { small } else { large }) - price;
+    let slope = x * power;
+    x - error / (slope - 0.5 * error * (x + 1.0) / x)
+}
+
+/// Of every lane the largest x with (e^x - 1) / x = `ratio`, which is the largest power over the least
+/// of an unlimited band; zero if the largest power does not suffice.
+#[inline(always)]
+pub fn most_exponents(ratio: &Lanes) -> Lanes {
+    let (mut bounded, mut x) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let least = if ratio[lane] > 1.0001 { ratio[lane] } else { 1.0001 };
+        bounded[lane] = if least < 1e30 { least } else { 1e30 };
+        // Above the root of a convex function: Newton's steps come down to it.
+        let log = ln(bounded[lane]);
+        x[lane] = log + ln(1.0 + 1.5 * log);
     }
-    if ratio > 1.0001 { x } else { 0.0 }
+    for _ in 0..4 {
+        for lane in 0..LANES {
+            let grown = exp_m1(x[lane]);
+            x[lane] -= (grown - bounded[lane] * x[lane]) / (grown - (bounded[lane] - 1.0));
+        }
+    }
+    for lane in 0..LANES {
+        x[lane] = if ratio[lane] > 1.0001 { x[lane] } else { 0.0 };
+    }
+    x
 }
 
 /// What sixteen candidates have one terminal send in a round.
@@ -97,7 +130,7 @@ vectorised! {
         log_price: &mut Lanes,
     ) {
         for turn in 0..=turns {
-            let price = log_price.map(exp);
+            let price = exps(log_price);
             let (mut used, mut slope) = ([1e-6; LANES], [1e-9; LANES]);
             for one in demands.iter_mut() {
                 if all_zero(&one.scheduled) {
@@ -105,14 +138,18 @@ vectorised! {
                     continue;
                 }
                 let DemandLanes { scheduled, rate, weight, most, .. } = *one;
-                let mut bandwidth = [0.0; LANES];
+                let (mut bandwidth, mut scaled) = ([0.0; LANES], [0.0; LANES]);
                 for lane in 0..LANES {
-                    let scaled = price[lane] * weight[lane];
-                    let x = exponent(scaled);
-                    let is_bound = x > most[lane];
-                    let bound = if is_bound { most[lane] } else { x };
+                    scaled[lane] = price[lane] * weight[lane];
+                }
+                let x = exponents(&scaled);
+                let grown = exps(&x);
+                for lane in 0..LANES {
+                    let is_bound = x[lane] > most[lane];
+                    let bound = if is_bound { most[lane] } else { x[lane] };
                     let own = scheduled[lane] * rate[lane] / (bound + 1e-9);
-                    let steep = if is_bound { 0.0 } else { own * scaled / (x * x * exp(x)) };
+                    let steep = own * scaled[lane] / (x[lane] * x[lane] * grown[lane]);
+                    let steep = if is_bound { 0.0 } else { steep };
                     used[lane] += own;
                     slope[lane] += steep;
                     bandwidth[lane] = own;
@@ -151,16 +188,16 @@ mod tests {
     fn the_exponents_solve_their_equations() {
         for index in -60..60 {
             let price = 10f32.powf(index as f32 / 8.0);
-            let x = f64::from(exponent(price));
+            let x = f64::from(exponents(&[price; LANES])[5]);
             let back =
                 if x < 0.01 { x * x / 2.0 + x * x * x / 3.0 } else { (x - 1.0) * x.exp() + 1.0 };
             assert!((back / f64::from(price) - 1.0).abs() < 2e-3, "{price}: {x} {back}");
             let ratio = 1.001 + price;
-            let x = f64::from(most_exponent(ratio));
+            let x = f64::from(most_exponents(&[ratio; LANES])[5]);
             let back = x.exp_m1() / x;
             assert!((back / f64::from(ratio) - 1.0).abs() < 1e-3, "{ratio}: {x} {back}");
         }
-        assert_eq!(most_exponent(0.9), 0.0);
+        assert_eq!(most_exponents(&[0.9; LANES]), [0.0; LANES]);
     }
 
     #[test]
@@ -186,7 +223,7 @@ mod tests {
                     scheduled: [1.0; LANES],
                     rate: [rate; LANES],
                     weight: [(1.0 / (noise_over_gain * sending)) as f32; LANES],
-                    most: [most_exponent(ratio); LANES],
+                    most: most_exponents(&[ratio; LANES]),
                     bandwidth: [0.0; LANES],
                 });
                 participants.push(Participant { noise_over_gain, choices: vec![choice] });

@@ -15,8 +15,5 @@ pub use cuts::{Board, descend};
 pub use energy::{EnergyQueue, Tradeoff, share_by_energy};
 pub use fractional::{Fraction, dinkelbach};
 pub use interval::{Latency, best_interval, stationary_interval};
-pub use lanes::{
-    DemandLanes, exp_m1 as exp_m1_lane, exponent as exponent_lane,
-    most_exponent as most_exponent_lane, share_lanes,
-};
+pub use lanes::{DemandLanes, exp_m1 as exp_m1_lane, exponents, exps, most_exponents, share_lanes};
 pub use least_energy::{Allocation, CutChoice, LeastEnergy, Participant, Sure, total_joules};

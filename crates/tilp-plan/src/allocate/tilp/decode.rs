@@ -3,8 +3,8 @@
 use super::options::DecoderOptions;
 use crate::lanes::{LANES, Lanes, all_zero, exp2, vectorised};
 use crate::round::{Limits, TerminalDecision};
-use crate::search::sample::{Cell, Choice};
-use crate::twin::{Field, Futures, Moves, compression_at, compression_level};
+use crate::search::sample::{Choice, ChoiceLanes};
+use crate::twin::{ActionLanes, Futures, RolloutTables, compression_at, compression_level};
 use crate::units::{Hertz, Watts};
 
 /// Turns choices into decisions.
@@ -30,28 +30,32 @@ impl Decoder {
     /// What sixteen candidates would have everybody do in one step.
     pub(super) fn decode(
         &self,
-        field: &Field,
+        rollout: &RolloutTables,
         futures: &Futures,
         step: usize,
-        cells: &[Cell],
-        moves: &mut [Moves],
+        cells: &[ChoiceLanes],
+        actions: &mut [ActionLanes],
     ) {
         let most = [self.limits.bandwidth.0 as f32, self.limits.power.0 as f32];
         if let Some(options) = self.repair {
-            repaired(field, futures, step, cells, most, options, moves);
+            repaired(rollout, futures, step, cells, most, options, actions);
         } else {
-            as_sampled(field, futures, step, cells, most, self.limits.cuts.len() - 1, moves);
+            as_sampled(rollout, futures, step, cells, most, self.limits.cuts.len() - 1, actions);
         }
     }
 
     /// The decision for the round at hand behind the choices.
-    pub(super) fn decide(&self, field: &Field, choices: &[Choice]) -> Vec<TerminalDecision> {
-        let mut cells = vec![Cell::ZERO; choices.len()];
+    pub(super) fn decide(
+        &self,
+        rollout: &RolloutTables,
+        choices: &[Choice],
+    ) -> Vec<TerminalDecision> {
+        let mut cells = vec![ChoiceLanes::ZERO; choices.len()];
         cells.iter_mut().zip(choices).for_each(|(cell, choice)| cell.set(0, choice));
-        let mut moves = vec![Moves::ZERO; choices.len()];
-        self.decode(field, field.start(), 0, &cells, &mut moves);
+        let mut actions = vec![ActionLanes::ZERO; choices.len()];
+        self.decode(rollout, rollout.start(), 0, &cells, &mut actions);
         let mut decision: Vec<TerminalDecision> =
-            moves.iter().map(|one| self.terminal(one, 0)).collect();
+            actions.iter().map(|one| self.terminal(one, 0)).collect();
         if self.repair.is_some() {
             // Shares in single precision may add up to a little more than the band.
             const WITHIN: f64 = 1.0 - 1e-6;
@@ -60,7 +64,7 @@ impl Decoder {
         decision
     }
 
-    fn terminal(&self, one: &Moves, lane: usize) -> TerminalDecision {
+    fn terminal(&self, one: &ActionLanes, lane: usize) -> TerminalDecision {
         let scheduled = one.scheduled[lane] > 0.5;
         let share = if scheduled { 1.0 } else { 0.0 };
         TerminalDecision {
@@ -75,7 +79,7 @@ impl Decoder {
 
 /// From shares of the most to quantities.
 #[inline(always)]
-fn scale(cell: &Cell, most: [f32; 2], deepest: usize, one: &mut Moves) {
+fn scale(cell: &ChoiceLanes, most: [f32; 2], deepest: usize, one: &mut ActionLanes) {
     let deepest = deepest as f32;
     one.scheduled = cell.flag;
     for lane in 0..LANES {
@@ -89,17 +93,17 @@ fn scale(cell: &Cell, most: [f32; 2], deepest: usize, one: &mut Moves) {
 
 vectorised! {
     fn as_sampled(
-        field: &Field,
+        rollout: &RolloutTables,
         futures: &Futures,
         step: usize,
-        cells: &[Cell],
+        cells: &[ChoiceLanes],
         most: [f32; 2],
         deepest: usize,
-        moves: &mut [Moves],
+        actions: &mut [ActionLanes],
     ) {
-        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
+        for (n, (cell, one)) in cells.iter().zip(actions.iter_mut()).enumerate() {
             scale(cell, most, deepest, one);
-            field.job(futures, step, n, one);
+            rollout.job(futures, step, n, one);
         }
     }
 }
@@ -107,26 +111,26 @@ vectorised! {
 vectorised! {
     /// Shares the band among the scheduled by their needs.
     fn repaired(
-        field: &Field,
+        rollout: &RolloutTables,
         futures: &Futures,
         step: usize,
-        cells: &[Cell],
+        cells: &[ChoiceLanes],
         most: [f32; 2],
         options: DecoderOptions,
-        moves: &mut [Moves],
+        actions: &mut [ActionLanes],
     ) {
         // In powers of two.
         let reach = options.reach * std::f32::consts::LOG2_E;
         let mut total: Lanes = [1e-12; LANES];
-        for (n, (cell, one)) in cells.iter().zip(moves.iter_mut()).enumerate() {
-            scale(cell, most, field.deepest_fitting(n), one);
+        for (n, (cell, one)) in cells.iter().zip(actions.iter_mut()).enumerate() {
+            scale(cell, most, rollout.deepest_fitting(n), one);
             // Whom no candidate schedules needs nothing.
             if all_zero(&one.scheduled) {
                 one.bandwidth = [0.0; LANES];
                 continue;
             }
-            field.job(futures, step, n, one);
-            let seconds = field.air_seconds(step, n, options.band_share * most[0], one);
+            rollout.job(futures, step, n, one);
+            let seconds = rollout.air_seconds(step, n, options.band_share * most[0], one);
             let mut need = [0.0; LANES];
             for lane in 0..LANES {
                 let shift = exp2(reach * (cell.reals[0][lane] - 0.5));
@@ -135,10 +139,10 @@ vectorised! {
             }
             one.bandwidth = need;
         }
-        let free = field.free_band(futures, step, moves);
+        let free = rollout.free_band(futures, step, actions);
         let mut scale = [0.0; LANES];
         (0..LANES).for_each(|lane| scale[lane] = free[lane] / total[lane]);
-        for one in moves {
+        for one in actions {
             (0..LANES).for_each(|lane| one.bandwidth[lane] *= scale[lane]);
         }
     }

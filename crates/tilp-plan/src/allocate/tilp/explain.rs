@@ -2,13 +2,13 @@
 
 use rayon::prelude::*;
 
-use super::plan::{Planned, Sights, is_rejected};
+use super::plan::{PlanInputs, Planned, is_rejected};
 use super::{Tilp, guide};
 use crate::cost::{FrontCopies, Grant};
 use crate::lanes::LANES;
 use crate::round::{Decision, ExpectedRound, Observation, Rationale, Reason, TerminalRationale};
 use crate::search::cem::Ranked;
-use crate::search::sample::{Cell, Choice};
+use crate::search::sample::{Choice, ChoiceLanes};
 use crate::search::score::Candidates;
 use crate::twin::{Decreases, Exchange, Scratch, StepPrediction, Sureness, TwinState};
 use crate::units::Seconds;
@@ -60,34 +60,34 @@ impl Tilp {
     pub fn explain(&mut self, seen: &Observation) -> Plan {
         self.attend(seen);
         self.set_prices(seen);
-        let sights = self.sights(seen, self.options.horizon);
-        let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
-        let planned = self.plan(seen, &sights, &now);
-        Inquiry::new(self, seen, &sights, &planned).plan(&planned)
+        let inputs = self.inputs(seen, self.options.horizon);
+        let now = inputs.features.agent_state(&inputs.rollout, inputs.rollout.start(), 0);
+        let planned = self.plan(seen, &inputs, &now);
+        Inquiry::new(self, seen, &inputs, &planned).plan(&planned)
     }
 
     /// The decision made last, for the round seen, with its reasons; none before the first. Asking
     /// changes nothing.
     pub fn explained(&self, seen: &Observation) -> Option<Plan> {
-        let (sights, planned) = self.planned.as_ref()?;
-        Some(Inquiry::new(self, seen, sights, planned).plan(planned))
+        let (inputs, planned) = self.planned.as_ref()?;
+        Some(Inquiry::new(self, seen, inputs, planned).plan(planned))
     }
 
     /// What is expected of a plan for the round seen, and why each terminal is in or out.
     pub(super) fn reasons(
         &self,
         seen: &Observation,
-        sights: &Sights,
+        inputs: &PlanInputs,
         planned: &Planned,
     ) -> Rationale {
-        let inquiry = Inquiry::new(self, seen, sights, planned);
+        let inquiry = Inquiry::new(self, seen, inputs, planned);
         let (step, reward) = (&inquiry.predicted, &inquiry.predicted.reward);
         let expected = ExpectedRound {
             latency: step.latency,
             duration: step.duration,
             energy: step.energy,
             loss_decrease: step.loss_decrease,
-            success_before: sights.state.success,
+            success_before: inputs.state.success,
             success_after: step.success,
             violation: step.violation.relative,
             reward_task: reward.task,
@@ -99,14 +99,14 @@ impl Tilp {
     }
 
     /// The choices behind a plan, step by step.
-    fn sequence(&self, sights: &Sights, planned: &Planned) -> Vec<Choice> {
+    fn sequence(&self, inputs: &PlanInputs, planned: &Planned) -> Vec<Choice> {
         if let Some(found) = &planned.found {
             let sequence = &found.best.sequence;
             // The inner solver names the choices of the first step only.
             let is_first = sequence.len() == found.n_terminals;
             return sequence.repeat(if is_first { self.options.horizon } else { 1 });
         }
-        let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
+        let now = inputs.features.agent_state(&inputs.rollout, inputs.rollout.start(), 0);
         let once = guide::actors_choice(&self.agent.sac, &now, &self.options.start);
         once.repeat(self.options.horizon)
     }
@@ -116,7 +116,7 @@ impl Tilp {
 struct Inquiry<'a> {
     tilp: &'a Tilp,
     seen: &'a Observation,
-    sights: &'a Sights,
+    inputs: &'a PlanInputs,
     decision: Decision,
     /// The choices behind the plan, step by step; nobody in the first step of a fallback.
     sequence: Vec<Choice>,
@@ -131,17 +131,17 @@ impl<'a> Inquiry<'a> {
     fn new(
         tilp: &'a Tilp,
         seen: &'a Observation,
-        sights: &'a Sights,
+        inputs: &'a PlanInputs,
         planned: &'a Planned,
     ) -> Self {
         let decision = tilp.decoder.limits().project(planned.decision.clone()).decision().clone();
-        let mut sequence = tilp.sequence(sights, planned);
+        let mut sequence = tilp.sequence(inputs, planned);
         let first = &mut sequence[..seen.terminals.len()];
         match &planned.choices {
             Some(choices) => first.copy_from_slice(choices),
             None => first.iter_mut().for_each(|choice| choice.flag = false),
         }
-        let (mut after, mut scratch) = (sights.state.clone(), tilp.twin.scratch());
+        let (mut after, mut scratch) = (inputs.state.clone(), tilp.twin.scratch());
         let sureness = Sureness::Safe;
         let predicted = tilp.twin.step(&mut after, &decision.terminals, sureness, &mut scratch);
         let unchanged = (0, sequence[0]);
@@ -149,7 +149,7 @@ impl<'a> Inquiry<'a> {
         let mut inquiry = Self {
             tilp,
             seen,
-            sights,
+            inputs,
             decision,
             sequence,
             total,
@@ -187,11 +187,11 @@ impl<'a> Inquiry<'a> {
         Plan {
             predicted: self.predicted,
             decreases: self.tilp.twin.decreases_from(
-                self.sights.state.clone(),
+                self.inputs.state.clone(),
                 self.seen,
                 &self.decision.terminals,
             ),
-            success_before: self.sights.state.success,
+            success_before: self.inputs.state.success,
             planned_return: self.planned_return(planned),
             iterations: found.map(|found| found.iterations),
             terminals,
@@ -204,20 +204,20 @@ impl<'a> Inquiry<'a> {
     fn returns(&self, changes: &[(usize, Choice)]) -> Vec<f32> {
         if let Some(plan) = &self.planned.inner {
             let first = &self.sequence[..self.seen.terminals.len()];
-            return self.tilp.inner_returns(self.sights, plan, first, changes);
+            return self.tilp.inner_returns(self.inputs, plan, first, changes);
         }
         let everywhere = |choice: &Choice| {
-            let mut cell = Cell::ZERO;
+            let mut cell = ChoiceLanes::ZERO;
             (0..LANES).for_each(|lane| cell.set(lane, choice));
             cell
         };
-        let base: Vec<Cell> = self.sequence.iter().map(everywhere).collect();
+        let base: Vec<ChoiceLanes> = self.sequence.iter().map(everywhere).collect();
         let n_terminals = self.seen.terminals.len();
-        let score = |cells: &mut Vec<Cell>, (group, chunk): (usize, &[(usize, Choice)])| {
+        let score = |cells: &mut Vec<ChoiceLanes>, (group, chunk): (usize, &[(usize, Choice)])| {
             for (lane, (n, choice)) in chunk.iter().enumerate() {
                 cells[*n].set(lane, choice);
             }
-            let scores = self.tilp.score(self.sights, Candidates { group, n_terminals, cells });
+            let scores = self.tilp.score(self.inputs, Candidates { group, n_terminals, cells });
             chunk.iter().for_each(|(n, _)| cells[*n] = base[*n]);
             scores[..chunk.len()].to_vec()
         };
@@ -330,7 +330,7 @@ impl<'a> Inquiry<'a> {
 
     /// The round with one choice replaced: its sure delay, and the state after it.
     fn changed(&self, n: usize, choice: Choice) -> (Seconds, TwinState) {
-        let Self { tilp, sights, .. } = self;
+        let Self { tilp, inputs, .. } = self;
         let mut choices = self.sequence[..self.seen.terminals.len()].to_vec();
         choices[n] = choice;
         let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
@@ -340,11 +340,11 @@ impl<'a> Inquiry<'a> {
             actions[n].scheduled = false;
             actions
         } else {
-            tilp.decide_first(sights, self.planned.finish(), &mut choices)
+            tilp.decide_first(inputs, self.planned.finish(), &mut choices)
         };
         // Somebody had to be left out for it.
         let is_crowded = (0..wanted.len()).any(|n| wanted[n] && !choices[n].flag);
-        let (mut after, mut scratch) = (sights.state.clone(), tilp.twin.scratch());
+        let (mut after, mut scratch) = (inputs.state.clone(), tilp.twin.scratch());
         tilp.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
         let fits = |n: usize| {
             tilp.twin.nominal().cost.profile.memory(actions[n].cut)
@@ -369,7 +369,7 @@ impl<'a> Inquiry<'a> {
     fn runner_up(&self, other: &Ranked, best: f64) -> RunnerUp {
         let mut choices = other.sequence[..self.seen.terminals.len()].to_vec();
         let finish = self.planned.finish();
-        let theirs = self.tilp.guard(self.sights, finish, &mut choices);
+        let theirs = self.tilp.guard(self.inputs, finish, &mut choices);
         let ours = &self.decision.terminals;
         let who = |wanted: [bool; 2]| -> Vec<usize> {
             let is = |n: &usize| [ours[*n].scheduled, theirs[*n].scheduled] == wanted;

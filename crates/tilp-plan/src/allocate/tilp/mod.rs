@@ -7,6 +7,7 @@
 
 mod decode;
 mod explain;
+mod features;
 mod guide;
 mod inner;
 mod inspect;
@@ -15,7 +16,6 @@ mod options;
 mod persist;
 mod plan;
 mod prices;
-mod scene;
 mod settings;
 
 use std::sync::Mutex;
@@ -29,22 +29,22 @@ pub use prices::PriceOptions;
 pub use settings::{TilpSettings, TwinSettings};
 
 use decode::Decoder;
-use plan::{Planned, Sights, Work};
+use features::{SPACE_GLOBALS, SPACE_TERMINALS, action_row, choice};
+use plan::{PlanInputs, Planned, Work};
 use prices::{Prices, RoundPrices};
-use scene::{SPACE_GLOBALS, SPACE_TERMINALS, action_row, choice};
 
 use crate::lanes::LANES;
 use crate::rl::agent::Agent;
 use crate::rl::policy::Space;
-use crate::rl::replay::{Scene, Transition};
+use crate::rl::replay::{AgentState, Transition};
 use crate::rng::Seed;
 use crate::round::{
     Allocator, DecideError, Decision, Observation, Outcome, ProjectedDecision, Rationale,
 };
 use crate::search::cem::Planner;
 use crate::search::gaussian::GaussianPlanner;
-use crate::search::sample::Cell;
-use crate::twin::{Moves, Nominal, Sureness, Twin, TwinState};
+use crate::search::sample::ChoiceLanes;
+use crate::twin::{ActionLanes, Nominal, Sureness, Twin, TwinState};
 use crate::units::{Bytes, Seconds};
 
 /// Milliseconds since some moment. The library has no clock of its own: who wants plans in time
@@ -68,7 +68,7 @@ pub struct Tilp {
     /// What was decided in the round that is being executed.
     chosen: Option<Chosen>,
     /// The plan of that round, kept so that it can be explained.
-    planned: Option<(Sights, Planned)>,
+    planned: Option<(PlanInputs, Planned)>,
     pending: Option<Pending>,
     works: Vec<Mutex<Work>>,
 }
@@ -78,14 +78,14 @@ struct Chosen {
     round: u64,
     /// The twin's state before the round.
     before: TwinState,
-    scene: Scene,
+    agent_state: AgentState,
     actions: Vec<f32>,
 }
 
 /// A transition that waits for the state that follows.
 #[derive(Clone, Debug, PartialEq)]
 struct Pending {
-    scene: Scene,
+    agent_state: AgentState,
     actions: Vec<f32>,
     reward: f32,
 }
@@ -152,17 +152,17 @@ impl Tilp {
     }
 
     /// Takes note of what a planned round gains and uses.
-    fn follow_prices(&mut self, seen: &Observation, sights: &Sights, planned: &Planned) {
+    fn follow_prices(&mut self, seen: &Observation, inputs: &PlanInputs, planned: &Planned) {
         if seen.budget.is_none() || !self.options.prices.adaptive {
             return;
         }
         let plan = self.decoder.limits().project(planned.decision.clone());
-        let (mut after, mut scratch) = (sights.state.clone(), self.twin.scratch());
+        let (mut after, mut scratch) = (inputs.state.clone(), self.twin.scratch());
         let actions = &plan.decision().terminals;
         let step = self.twin.step(&mut after, actions, Sureness::Likely, &mut scratch);
-        let gain = self.twin.gain(step.success - sights.state.success, step.loss_decrease);
+        let gain = self.twin.gain(step.success - inputs.state.success, step.loss_decrease);
         let energies: Vec<f64> = scratch.energies.iter().map(|one| one.0).collect();
-        let exchanges = self.twin.exchanges(&sights.state, &plan);
+        let exchanges = self.twin.exchanges(&inputs.state, &plan);
         let bytes =
             exchanges.iter().flatten().map(|one| one.job.air()).fold(Bytes(0), |a, b| a + b);
         self.prices.follow(&self.options.prices, seen, gain, &step, &energies, bytes);
@@ -178,23 +178,28 @@ impl Tilp {
             return;
         }
         let seed = self.seed.named("imagination").at(state.round);
-        let Sights { field, sight, .. } = self.sights_from(state, self.options.imagined);
-        let mut futures = field.start().clone();
-        let n = field.n_terminals();
-        let (mut cells, mut moves) = (vec![Cell::ZERO; n], vec![Moves::ZERO; n]);
+        let PlanInputs { rollout, features, .. } = self.inputs_from(state, self.options.imagined);
+        let mut futures = rollout.start().clone();
+        let n = rollout.n_terminals();
+        let (mut cells, mut lanes) = (vec![ChoiceLanes::ZERO; n], vec![ActionLanes::ZERO; n]);
         let width = self.agent.sac.space().n_action();
-        let mut scene = sight.scene(&field, &futures, 0);
+        let mut agent_state = features.agent_state(&rollout, &futures, 0);
         for step in 0..self.options.imagined {
-            let mut actions = self.agent.sac.act(&scene, Some(seed.at(step as u64)));
-            guide::schedule_somebody(&self.agent.sac, &scene, &self.options.start, &mut actions);
+            let mut actions = self.agent.sac.act(&agent_state, Some(seed.at(step as u64)));
+            guide::schedule_somebody(
+                &self.agent.sac,
+                &agent_state,
+                &self.options.start,
+                &mut actions,
+            );
             for (cell, row) in cells.iter_mut().zip(actions.chunks_exact(width)) {
                 cell.set(0, &choice(row));
             }
-            self.decoder.decode(&field, &futures, step, &cells, &mut moves);
+            self.decoder.decode(&rollout, &futures, step, &cells, &mut lanes);
             let mut rewards = [0.0; LANES];
-            field.step(&mut futures, step, &moves, &mut rewards);
-            let next = sight.scene(&field, &futures, step + 1);
-            let state = std::mem::replace(&mut scene, next.clone());
+            rollout.step(&mut futures, step, &lanes, &mut rewards);
+            let next = features.agent_state(&rollout, &futures, step + 1);
+            let state = std::mem::replace(&mut agent_state, next.clone());
             let reward = rewards[0] / self.options.reward_unit as f32;
             self.agent.imagined.push(&Transition { state, actions, reward, next, last: false });
         }
@@ -205,32 +210,38 @@ impl Allocator for Tilp {
     fn decide(&mut self, seen: &Observation) -> Result<Decision, DecideError> {
         self.attend(seen);
         self.set_prices(seen);
-        let sights = self.sights(seen, self.options.horizon);
-        let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
-        if let Some(Pending { scene, actions, reward }) = self.pending.take() {
+        let inputs = self.inputs(seen, self.options.horizon);
+        let now = inputs.features.agent_state(&inputs.rollout, inputs.rollout.start(), 0);
+        if let Some(Pending { agent_state, actions, reward }) = self.pending.take() {
             let next = now.clone();
-            self.agent.real.push(&Transition { state: scene, actions, reward, next, last: false });
+            self.agent.real.push(&Transition {
+                state: agent_state,
+                actions,
+                reward,
+                next,
+                last: false,
+            });
         }
-        let planned = self.plan(seen, &sights, &now);
-        self.follow_prices(seen, &sights, &planned);
+        let planned = self.plan(seen, &inputs, &now);
+        self.follow_prices(seen, &inputs, &planned);
         let limits = self.decoder.limits();
         let actions = match &planned.choices {
-            Some(choices) => choices.iter().flat_map(|one| scene::row(one, limits)).collect(),
+            Some(choices) => choices.iter().flat_map(|one| features::row(one, limits)).collect(),
             None => {
                 let rows = planned.decision.terminals.iter();
                 rows.flat_map(|one| action_row(one, limits)).collect()
             }
         };
-        let (round, before) = (seen.round, sights.state.clone());
-        self.chosen = Some(Chosen { round, before, scene: now, actions });
+        let (round, before) = (seen.round, inputs.state.clone());
+        self.chosen = Some(Chosen { round, before, agent_state: now, actions });
         let decision = planned.decision.clone();
-        self.planned = Some((sights, planned));
+        self.planned = Some((inputs, planned));
         Ok(decision)
     }
 
     fn rationale(&self, seen: &Observation) -> Option<Rationale> {
-        let (sights, planned) = self.planned.as_ref()?;
-        Some(self.reasons(seen, sights, planned))
+        let (inputs, planned) = self.planned.as_ref()?;
+        Some(self.reasons(seen, inputs, planned))
     }
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
@@ -238,7 +249,9 @@ impl Allocator for Tilp {
         // A method may be shown a round that it has not decided.
         let chosen = self.chosen.take().filter(|chosen| chosen.round == seen.round);
         let (before, action) = match chosen {
-            Some(Chosen { before, scene, actions, .. }) => (before, Some((scene, actions))),
+            Some(Chosen { before, agent_state, actions, .. }) => {
+                (before, Some((agent_state, actions)))
+            }
             None => (self.twin.state(seen), None),
         };
         self.twin.calibrate_from(&before, seen, plan, outcome);
@@ -247,7 +260,8 @@ impl Allocator for Tilp {
         let waited = if waits { outcome.duration } else { Seconds(0.0) };
         let reward = self.twin.realised_reward(seen, plan, outcome, [&before, &after], waited);
         let reward = (reward.total() / self.options.reward_unit) as f32;
-        self.pending = action.map(|(scene, actions)| Pending { scene, actions, reward });
+        self.pending =
+            action.map(|(agent_state, actions)| Pending { agent_state, actions, reward });
         self.imagine(after);
         (0..self.options.updates).for_each(|_| {
             self.agent.learn();

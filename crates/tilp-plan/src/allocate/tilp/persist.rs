@@ -2,7 +2,7 @@
 
 use super::prices::Prices;
 use super::{Pending, Tilp};
-use crate::rl::replay::Scene;
+use crate::rl::replay::AgentState;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 impl Persist for Tilp {
@@ -20,19 +20,19 @@ impl Persist for Tilp {
         if self.options.prices.adaptive {
             self.prices.save(snapshot);
         }
-        let (scene, globals, actions, reward) = match &self.pending {
+        let (agent_state, globals, actions, reward) = match &self.pending {
             Some(one) => {
-                let scene = &one.scene;
+                let agent_state = &one.agent_state;
                 (
-                    scene.terminals.clone(),
-                    scene.globals.clone(),
+                    agent_state.terminals.clone(),
+                    agent_state.globals.clone(),
                     one.actions.clone(),
                     vec![one.reward],
                 )
             }
             None => Default::default(),
         };
-        snapshot.put_f32("tilp/pending/terminals", scene);
+        snapshot.put_f32("tilp/pending/terminals", agent_state);
         snapshot.put_f32("tilp/pending/globals", globals);
         snapshot.put_f32("tilp/pending/actions", actions);
         snapshot.put_f32("tilp/pending/reward", reward);
@@ -68,8 +68,11 @@ impl Tilp {
         let globals = all("globals", space.global_features)?;
         let actions = all("actions", n * space.n_action())?;
         let reward = all("reward", 1)?;
-        let pending =
-            |&reward: &f32| Pending { scene: Scene { terminals, globals }, actions, reward };
+        let pending = |&reward: &f32| Pending {
+            agent_state: AgentState { terminals, globals },
+            actions,
+            reward,
+        };
         Ok(reward.first().map(pending))
     }
 

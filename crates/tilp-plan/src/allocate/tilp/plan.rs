@@ -1,19 +1,19 @@
 //! One plan: the search inside the twin, and the guard before anything is executed.
 
 use super::decode::Decoder;
+use super::features::FeatureExtractor;
 use super::guide;
 use super::inner::{InnerPlan, RuleLanes};
-use super::scene::Sight;
 use super::{Parts, Tilp};
 use crate::lanes::{LANES, Lanes};
-use crate::rl::actor::Scenes;
+use crate::rl::actor::AgentStates;
 use crate::rl::critic::CriticTrace;
-use crate::rl::replay::Scene;
+use crate::rl::replay::AgentState;
 use crate::round::{Decision, Observation, TerminalDecision, TrainingPlan};
 use crate::search::cem::{Found, Start};
 use crate::search::sample::Choice;
 use crate::search::score::{Candidates, planned_return};
-use crate::twin::{Field, Futures, Moves, Sureness, TwinState};
+use crate::twin::{ActionLanes, Futures, RolloutTables, Sureness, TwinState};
 
 /// What a step in which nobody trains takes off a candidate's return: all-zero schedules are rejected
 /// (Algorithm 1), those with fewer such steps less so.
@@ -25,10 +25,10 @@ pub(super) fn is_rejected(score: f32) -> bool {
 }
 
 /// Everything that a plan looks at.
-pub(super) struct Sights {
+pub(super) struct PlanInputs {
     pub state: TwinState,
-    pub field: Field,
-    pub sight: Sight,
+    pub rollout: RolloutTables,
+    pub features: FeatureExtractor,
 }
 
 /// What a plan comes to.
@@ -54,9 +54,9 @@ impl Planned {
 /// Memory for scoring one group of candidates.
 pub(super) struct Work {
     pub futures: Futures,
-    pub moves: Vec<Moves>,
+    pub actions: Vec<ActionLanes>,
     pub rewards: Vec<Lanes>,
-    pub scenes: Scenes,
+    pub agent_states: AgentStates,
     pub critic: CriticTrace,
     pub rule: RuleLanes,
 }
@@ -65,9 +65,9 @@ impl Work {
     pub(super) fn new(n_terminals: usize, horizon: usize) -> Self {
         Self {
             futures: Futures::default(),
-            moves: vec![Moves::ZERO; n_terminals],
+            actions: vec![ActionLanes::ZERO; n_terminals],
             rewards: vec![[0.0; LANES]; horizon],
-            scenes: Scenes::default(),
+            agent_states: AgentStates::default(),
             critic: CriticTrace::default(),
             rule: RuleLanes::default(),
         }
@@ -76,48 +76,54 @@ impl Work {
 
 impl Tilp {
     /// What a plan of so many steps looks at.
-    pub(super) fn sights(&self, seen: &Observation, n_steps: usize) -> Sights {
-        self.sights_from(self.twin.state(seen), n_steps)
+    pub(super) fn inputs(&self, seen: &Observation, n_steps: usize) -> PlanInputs {
+        self.inputs_from(self.twin.state(seen), n_steps)
     }
 
     /// The same with the twin's state at hand.
-    pub(super) fn sights_from(&self, state: TwinState, n_steps: usize) -> Sights {
-        let mut field = Field::new(&self.twin, &state, n_steps, self.options.parts.repair);
+    pub(super) fn inputs_from(&self, state: TwinState, n_steps: usize) -> PlanInputs {
+        let mut rollout =
+            RolloutTables::new(&self.twin, &state, n_steps, self.options.parts.repair);
         if let Some(options) = self.inner() {
             if options.drawn_fades {
                 let seed = self.seed.named("fades").at(state.round);
-                field.draw_fades(&self.twin, &state, seed);
+                rollout.draw_fades(&self.twin, &state, seed);
             }
-            field.count_waiting(options.waits);
+            rollout.count_waiting(options.waits);
         }
         if let Some(prices) = &self.round_prices {
-            field.set_prices(prices.bit, &prices.joules);
+            rollout.set_prices(prices.bit, &prices.joules);
         }
-        let sight = Sight::new(&self.twin, &state);
-        Sights { state, field, sight }
+        let features = FeatureExtractor::new(&self.twin, &state);
+        PlanInputs { state, rollout, features }
     }
 
     /// Phase I of Algorithm 1.
-    pub(super) fn plan(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Planned {
+    pub(super) fn plan(
+        &mut self,
+        seen: &Observation,
+        inputs: &PlanInputs,
+        now: &AgentState,
+    ) -> Planned {
         let searches = self.options.parts.cem && self.options.budget_ms != Some(0.0);
         let is_inner = searches && self.inner().is_some();
-        let solved = if is_inner { self.search_inner(seen, sights, now) } else { None };
+        let solved = if is_inner { self.search_inner(seen, inputs, now) } else { None };
         let (mut choices, found, inner) = match solved {
             Some((found, plan)) => (found.first().to_vec(), Some(found), Some(plan)),
             None if searches => {
-                let found = self.search(seen, sights, now);
+                let found = self.search(seen, inputs, now);
                 (found.first().to_vec(), Some(found), None)
             }
             None => (guide::actors_choice(&self.agent.sac, now, &self.options.start), None, None),
         };
         let finish = inner.as_ref().map(|plan| f64::from(plan.finish));
         let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
-        let terminals = self.guard(sights, finish, &mut choices);
+        let terminals = self.guard(inputs, finish, &mut choices);
         let guarded = (0..wanted.len()).filter(|&n| wanted[n] && !choices[n].flag).collect();
         let anybody = terminals.iter().any(|one| one.scheduled);
         // Whoever is alone has the band and the decoder for itself.
         let inner = inner.filter(|_| anybody);
-        let kept = if anybody { Some((choices, terminals)) } else { self.alone(sights) };
+        let kept = if anybody { Some((choices, terminals)) } else { self.alone(inputs) };
         match kept {
             Some((choices, terminals)) => {
                 let decision =
@@ -133,19 +139,24 @@ impl Tilp {
     /// The decision behind choices: by the inner solver if a finishing time is given.
     pub(super) fn decide_first(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         finish: Option<f64>,
         choices: &mut [Choice],
     ) -> Vec<TerminalDecision> {
         match finish {
-            Some(finish) => self.exact_decision(sights, finish, choices),
-            None => self.decoder.decide(&sights.field, choices),
+            Some(finish) => self.exact_decision(inputs, finish, choices),
+            None => self.decoder.decide(&inputs.rollout, choices),
         }
     }
 
-    pub(super) fn search(&mut self, seen: &Observation, sights: &Sights, now: &Scene) -> Found {
+    pub(super) fn search(
+        &mut self,
+        seen: &Observation,
+        inputs: &PlanInputs,
+        now: &AgentState,
+    ) -> Found {
         let Parts { actor, seeds, .. } = self.options.parts;
-        let prior = guide::prior(&self.twin, sights, &self.options);
+        let prior = guide::prior(&self.twin, inputs, &self.options);
         let proposal =
             (actor && self.is_warm()).then(|| guide::proposal(&self.agent.sac, now, &self.options));
         // The plain method starts from the actor. The improved one hears it as one voice among the
@@ -156,14 +167,14 @@ impl Tilp {
         };
         let mut planner = std::mem::take(&mut self.planner);
         if seeds {
-            for sequence in guide::sequences(&self.twin, sights, &self.options) {
+            for sequence in guide::sequences(&self.twin, inputs, &self.options) {
                 planner.suggest(&sequence);
             }
         }
         let seed = self.seed.named("search").at(seen.round);
         let start = Start { distribution: &distribution, actor: proposal.as_ref(), seed };
         let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
-            *scores = self.score(sights, candidates);
+            *scores = self.score(inputs, candidates);
         };
         let ends = self.clock.zip(self.options.budget_ms).map(|(now, ms)| (now, now() + ms));
         let mut is_over = || ends.is_some_and(|(now, end)| now() >= end);
@@ -173,21 +184,21 @@ impl Tilp {
     }
 
     /// Predicted returns of sixteen candidates.
-    pub(super) fn score(&self, sights: &Sights, candidates: Candidates<'_>) -> Lanes {
-        let Sights { field, .. } = sights;
+    pub(super) fn score(&self, inputs: &PlanInputs, candidates: Candidates<'_>) -> Lanes {
+        let PlanInputs { rollout, .. } = inputs;
         let place = candidates.group % self.works.len();
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
-        let Work { futures, moves, rewards, scenes, critic, .. } = &mut *work;
-        futures.restart(field.start());
+        let Work { futures, actions, rewards, agent_states, critic, .. } = &mut *work;
+        futures.restart(rollout.start());
         let mut rejected = [0.0; LANES];
         for (step, reward) in rewards.iter_mut().enumerate() {
-            self.decoder.decode(field, futures, step, candidates.step(step), moves);
-            field.step(futures, step, moves, reward);
+            self.decoder.decode(rollout, futures, step, candidates.step(step), actions);
+            rollout.step(futures, step, actions, reward);
             for (lane, rejected) in rejected.iter_mut().enumerate() {
                 *rejected += if futures.n_trained[lane] > 0.0 { 0.0 } else { REJECTED };
             }
         }
-        let values = self.values_of(sights, futures, rewards.len(), scenes, critic);
+        let values = self.values_of(inputs, futures, rewards.len(), agent_states, critic);
         let mut returns = planned_return(rewards, &values, self.options.discount as f32);
         (0..LANES).for_each(|lane| returns[lane] += rejected[lane]);
         returns
@@ -196,16 +207,16 @@ impl Tilp {
     /// The critic's value of the states that sixteen candidates end in; zero without one.
     pub(super) fn values_of(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         futures: &Futures,
         step: usize,
-        scenes: &mut Scenes,
+        agent_states: &mut AgentStates,
         critic: &mut CriticTrace,
     ) -> Lanes {
         let mut values = [0.0; LANES];
         if self.options.parts.critic && self.is_warm() {
-            sights.sight.scenes(&sights.field, futures, step, scenes);
-            values.copy_from_slice(self.agent.sac.value(scenes, critic));
+            inputs.features.agent_states(&inputs.rollout, futures, step, agent_states);
+            values.copy_from_slice(self.agent.sac.value(agent_states, critic));
             values.iter_mut().for_each(|value| *value *= self.options.reward_unit as f32);
         }
         values
@@ -214,20 +225,20 @@ impl Tilp {
     /// Takes out whoever might be late, until all who are left make it as surely as asked for.
     pub(super) fn guard(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         finish: Option<f64>,
         choices: &mut [Choice],
     ) -> Vec<TerminalDecision> {
         let mut scratch = self.twin.scratch();
         let limits = self.decoder.limits();
         loop {
-            let actions = self.decide_first(sights, finish, choices);
-            let mut after = sights.state.clone();
+            let actions = self.decide_first(inputs, finish, choices);
+            let mut after = inputs.state.clone();
             self.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
             let excess = |n: usize| {
                 let need = self.twin.nominal().cost.profile.memory(actions[n].cut);
                 let delay = scratch.safe_delays[n].0;
-                if need > sights.state.memory[n] { f64::INFINITY } else { delay }
+                if need > inputs.state.memory[n] { f64::INFINITY } else { delay }
             };
             let worst = (0..actions.len())
                 .filter(|&n| actions[n].scheduled && excess(n) > limits.deadline.0)
@@ -238,13 +249,13 @@ impl Tilp {
     }
 
     /// The plan left nobody: of those who are surely in time alone, the one who is worth most.
-    fn alone(&self, sights: &Sights) -> Option<(Vec<Choice>, Vec<TerminalDecision>)> {
-        let order = guide::by_worth(&self.twin, sights, &self.options.worth);
+    fn alone(&self, inputs: &PlanInputs) -> Option<(Vec<Choice>, Vec<TerminalDecision>)> {
+        let order = guide::by_worth(&self.twin, inputs, &self.options.worth);
         order.iter().find_map(|&n| {
             let idle = Choice { reals: [0.5, 1.0, 1.0], category: 0, flag: false };
             let mut choices = vec![idle; order.len()];
             choices[n].flag = true;
-            let terminals = self.guard(sights, None, &mut choices);
+            let terminals = self.guard(inputs, None, &mut choices);
             terminals[n].scheduled.then_some((choices, terminals))
         })
     }

@@ -2,12 +2,12 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
-use super::Field;
+use super::RolloutTables;
 use crate::rng::Seed;
 use crate::twin::{Twin, TwinState};
 use crate::wireless::{Complex, RateModel, autoregressive_step};
 
-impl Field {
+impl RolloutTables {
     /// Replaces the mean fades after the first round by one drawn course, the same for all
     /// candidates. A plan on mean fades puts off terminals in a fade: it takes for granted that the
     /// next round is better. Fades that were told stay as they are.
@@ -46,7 +46,7 @@ mod tests {
         let fake = Fake::new(12, DEFAULT, 31);
         let twin = fake.twin(TwinOptions::default());
         let state = twin.state(&fake.observe());
-        let mean = Field::new(&twin, &state, 4, true);
+        let mean = RolloutTables::new(&twin, &state, 4, true);
         let mut sums = [0.0; 12];
         for seed in 0..2000 {
             let mut drawn = mean.clone();

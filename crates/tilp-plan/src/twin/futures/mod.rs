@@ -1,7 +1,7 @@
 //! Sixteen futures at once: the same imagined rounds as [`Twin::step`], in single precision and in
 //! vector lanes, for a planner that tries thousands of candidates.
 //!
-//! [`Field`] holds what all futures from one state have in common and is made once a plan.
+//! [`RolloutTables`] holds what all futures from one state have in common and is made once a plan.
 //! [`Futures`] is what differs between candidates. The law is that of [`Twin::step`], and a test
 //! holds both together.
 
@@ -43,7 +43,7 @@ pub fn compression_level(share: f32) -> f32 {
 /// What sixteen candidates would have one terminal do in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
-pub struct Moves {
+pub struct ActionLanes {
     /// One or zero.
     pub scheduled: Lanes,
     /// b_n in hertz.
@@ -54,7 +54,7 @@ pub struct Moves {
     pub cut: Lanes,
     /// Level of compression.
     pub level: Lanes,
-    /// Layers in front of the cut, filled by [`Field::job`] like everything below.
+    /// Layers in front of the cut, filled by [`RolloutTables::job`] like everything below.
     pub layer: Lanes,
     /// Noise of the compression.
     pub noise: Lanes,
@@ -64,7 +64,7 @@ pub struct Moves {
     pub receiving: Lanes,
 }
 
-impl Moves {
+impl ActionLanes {
     /// Nothing.
     pub const ZERO: Self = Self {
         scheduled: [0.0; LANES],
@@ -84,7 +84,7 @@ impl Moves {
 struct Terminal {
     group: usize,
     samples: f32,
-    /// First row of its table in [`Field::sizes`].
+    /// First row of its table in [`RolloutTables::sizes`].
     sizes: usize,
     push: f32,
     own_weight: f32,
@@ -120,7 +120,7 @@ pub struct CutTables {
 
 /// What all futures from one state have in common.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct RolloutTables {
     model: RateModel,
     /// Power of the way down, if it has one of its own.
     down_power: Option<f32>,
@@ -189,7 +189,7 @@ pub struct Futures {
     scratch: Vec<Lanes>,
 }
 
-impl Field {
+impl RolloutTables {
     /// What the futures from a state of the twin have in common, for `n_steps` rounds. If late ones
     /// are dropped, a terminal that would be late (in the first round: not surely in time) is
     /// treated as not scheduled.
@@ -402,17 +402,23 @@ impl Field {
 
     /// Fills in what a terminal has to send and to receive, should it be scheduled.
     #[inline(always)]
-    pub fn job(&self, futures: &Futures, step: usize, n: usize, moves: &mut Moves) {
-        fill_job(self, futures, self.aggregates(step), n, moves);
+    pub fn job(&self, futures: &Futures, step: usize, n: usize, actions: &mut ActionLanes) {
+        fill_job(self, futures, self.aggregates(step), n, actions);
     }
 
     /// Time on the air of a terminal's job, in seconds, on this bandwidth at its power.
     #[inline(always)]
-    pub fn air_seconds(&self, step: usize, n: usize, bandwidth: f32, moves: &Moves) -> Lanes {
+    pub fn air_seconds(
+        &self,
+        step: usize,
+        n: usize,
+        bandwidth: f32,
+        actions: &ActionLanes,
+    ) -> Lanes {
         let snr = self.snr[step * self.terminals.len() + n];
         match self.model {
-            RateModel::Held => air_seconds::<true>(snr, bandwidth, moves, self.down_power),
-            RateModel::Averaged => air_seconds::<false>(snr, bandwidth, moves, self.down_power),
+            RateModel::Held => air_seconds::<true>(snr, bandwidth, actions, self.down_power),
+            RateModel::Averaged => air_seconds::<false>(snr, bandwidth, actions, self.down_power),
         }
     }
 
@@ -441,10 +447,10 @@ impl Field {
     }
 
     /// The band that pending uploads leave for the scheduled: see [`crate::cost::FrontCopies`].
-    pub fn free_band(&self, futures: &Futures, step: usize, moves: &[Moves]) -> Lanes {
+    pub fn free_band(&self, futures: &Futures, step: usize, actions: &[ActionLanes]) -> Lanes {
         let mut slices = [0.0; LANES];
         if self.aggregates(step) {
-            for (pending, one) in futures.pending.iter().zip(moves) {
+            for (pending, one) in futures.pending.iter().zip(actions) {
                 for lane in 0..LANES {
                     let uploads = if pending[lane] > 0.0 { 1.0 } else { 0.0 };
                     slices[lane] += uploads * (1.0 - one.scheduled[lane]);
@@ -454,11 +460,17 @@ impl Field {
         slices.map(|n| self.band * (1.0 - n / self.terminals.len() as f32))
     }
 
-    /// Imagines one round: predicts its reward and moves the futures on. The jobs of the moves must
+    /// Imagines one round: predicts its reward and moves the futures on. The jobs of the actions must
     /// be filled in.
-    pub fn step(&self, futures: &mut Futures, step: usize, moves: &[Moves], reward: &mut Lanes) {
-        let free = self.free_band(futures, step, moves);
-        roll_out(self, futures, step, moves, &free, reward);
+    pub fn step(
+        &self,
+        futures: &mut Futures,
+        step: usize,
+        actions: &[ActionLanes],
+        reward: &mut Lanes,
+    ) {
+        let free = self.free_band(futures, step, actions);
+        roll_out(self, futures, step, actions, &free, reward);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The numbers behind imagined rounds, for implementations elsewhere that are held against ours.
 
-use super::{COMPRESSION_LEVELS, CutTables, Field, MAX_CUTS, Terminal};
+use super::{COMPRESSION_LEVELS, CutTables, MAX_CUTS, RolloutTables, Terminal};
 
-impl Field {
+impl RolloutTables {
     /// Everything that a rollout reads, by name; tables row by row.
     pub fn numbers(&self) -> Vec<(&'static str, Vec<f32>)> {
         let start = &self.start;

@@ -1,6 +1,6 @@
 //! The law of an imagined round, for sixteen candidates at once.
 
-use super::{COMPRESSION_LEVELS, CutTables, Field, Futures, Moves};
+use super::{ActionLanes, COMPRESSION_LEVELS, CutTables, Futures, RolloutTables};
 use crate::lanes::{LANES, Lanes, TABLE, all_zero, exp2, ln, look_up, rows, vectorised};
 use crate::wireless::{RateModel, ergodic_efficiency};
 
@@ -45,16 +45,16 @@ pub(super) fn speed<const HELD: bool>(bandwidth: f32, signal: f32) -> f32 {
 pub(super) fn air_seconds<const HELD: bool>(
     snr: f32,
     bandwidth: f32,
-    moves: &Moves,
+    actions: &ActionLanes,
     down: Option<f32>,
 ) -> Lanes {
     let mut seconds = [0.0; LANES];
     let down = down.map(|power| speed::<HELD>(bandwidth, power * snr));
     for (lane, seconds) in seconds.iter_mut().enumerate() {
-        let rate = speed::<HELD>(bandwidth, moves.power[lane] * snr);
+        let rate = speed::<HELD>(bandwidth, actions.power[lane] * snr);
         *seconds = match down {
-            None => (moves.sending[lane] + moves.receiving[lane]) / rate,
-            Some(down) => moves.sending[lane] / rate + moves.receiving[lane] / down,
+            None => (actions.sending[lane] + actions.receiving[lane]) / rate,
+            Some(down) => actions.sending[lane] / rate + actions.receiving[lane] / down,
         };
     }
     seconds
@@ -63,75 +63,75 @@ pub(super) fn air_seconds<const HELD: bool>(
 /// Fills in what one terminal has to send and to receive, should it be scheduled.
 #[inline(always)]
 pub(super) fn fill_job(
-    field: &Field,
+    rollout: &RolloutTables,
     futures: &Futures,
     aggregates: bool,
     n: usize,
-    one: &mut Moves,
+    one: &mut ActionLanes,
 ) {
-    let [layer, model] = look_up([&field.layers, &field.models], &one.cut);
-    let held = model_bits(field, &futures.held[n]);
-    let (mut sizes, start) = ([0.0; LANES], field.terminals[n].sizes as f32);
+    let [layer, model] = look_up([&rollout.layers, &rollout.models], &one.cut);
+    let held = model_bits(rollout, &futures.held[n]);
+    let (mut sizes, start) = ([0.0; LANES], rollout.terminals[n].sizes as f32);
     for (lane, size) in sizes.iter_mut().enumerate() {
         *size = start + one.cut[lane] * COMPRESSION_LEVELS as f32 + one.level[lane];
     }
-    let [up, down, noise] = rows(&field.sizes, &sizes);
+    let [up, down, noise] = rows(&rollout.sizes, &sizes);
     for lane in 0..LANES {
-        one.receiving[lane] = down[lane] + field.message(model[lane] - held[lane]);
+        one.receiving[lane] = down[lane] + rollout.message(model[lane] - held[lane]);
     }
     (one.sending, one.noise) = (up, noise);
     one.layer = layer;
     if aggregates {
-        let pending = model_bits(field, &futures.pending[n]);
+        let pending = model_bits(rollout, &futures.pending[n]);
         for lane in 0..LANES {
             let deliver = if model[lane] > pending[lane] { model[lane] } else { pending[lane] };
-            one.sending[lane] += field.message(deliver);
+            one.sending[lane] += rollout.message(deliver);
         }
     }
 }
 
 /// Bits of the first so many layers of the model.
 #[inline(always)]
-pub(super) fn model_bits(field: &Field, layers: &Lanes) -> Lanes {
-    match <&[f32; TABLE]>::try_from(&field.model_bits[..]) {
+pub(super) fn model_bits(rollout: &RolloutTables, layers: &Lanes) -> Lanes {
+    match <&[f32; TABLE]>::try_from(&rollout.model_bits[..]) {
         Ok(few) => look_up([few], layers)[0],
-        Err(_) => layers.map(|count| field.model_bits[count as usize]),
+        Err(_) => layers.map(|count| rollout.model_bits[count as usize]),
     }
 }
 
 vectorised! {
     pub(super) fn roll_out(
-        field: &Field,
+        rollout: &RolloutTables,
         futures: &mut Futures,
         step: usize,
-        moves: &[Moves],
+        actions: &[ActionLanes],
         free: &Lanes,
         reward: &mut Lanes,
     ) {
-        let mut sums = asked(field, moves, free);
+        let mut sums = asked(rollout, actions, free);
         futures.groups.fill([0.0; LANES]);
-        let is_strict = field.drops_late && field.closes >= field.deadline;
-        let is_own = field.down_power.is_some();
-        match (field.model, step, is_strict && !is_own) {
-            (RateModel::Held, 0, _) if is_own => everybody::<true, true, false, true>(field, futures, step, moves, &mut sums),
-            (RateModel::Held, _, _) if is_own => everybody::<true, false, false, true>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, 0, _) if is_own => everybody::<false, true, false, true>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, _, _) if is_own => everybody::<false, false, false, true>(field, futures, step, moves, &mut sums),
-            (RateModel::Held, 0, _) => everybody::<true, true, false, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Held, _, true) => everybody::<true, false, true, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Held, _, false) => everybody::<true, false, false, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, 0, _) => everybody::<false, true, false, false>(field, futures, step, moves, &mut sums),
-            (RateModel::Averaged, _, _) => everybody::<false, false, false, false>(field, futures, step, moves, &mut sums),
+        let is_strict = rollout.drops_late && rollout.closes >= rollout.deadline;
+        let is_own = rollout.down_power.is_some();
+        match (rollout.model, step, is_strict && !is_own) {
+            (RateModel::Held, 0, _) if is_own => everybody::<true, true, false, true>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Held, _, _) if is_own => everybody::<true, false, false, true>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Averaged, 0, _) if is_own => everybody::<false, true, false, true>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Averaged, _, _) if is_own => everybody::<false, false, false, true>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Held, 0, _) => everybody::<true, true, false, false>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Held, _, true) => everybody::<true, false, true, false>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Held, _, false) => everybody::<true, false, false, false>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Averaged, 0, _) => everybody::<false, true, false, false>(rollout, futures, step, actions, &mut sums),
+            (RateModel::Averaged, _, _) => everybody::<false, false, false, false>(rollout, futures, step, actions, &mut sums),
         }
         let before = futures.success;
-        let fall = learning(field, futures, &sums);
-        let [task, delay, energy, penalty] = field.reward;
-        let [deadline, most] = field.scale;
+        let fall = learning(rollout, futures, &sums);
+        let [task, delay, energy, penalty] = rollout.reward;
+        let [deadline, most] = rollout.scale;
         for lane in 0..LANES {
-            let gain = if field.task_driven { futures.success[lane] - before[lane] } else { fall[lane] };
-            let waiting = if field.counts_waiting { sums.waiting[lane] } else { 0.0 };
+            let gain = if rollout.task_driven { futures.success[lane] - before[lane] } else { fall[lane] };
+            let waiting = if rollout.counts_waiting { sums.waiting[lane] } else { 0.0 };
             let slowest = if sums.latency[lane] > waiting { sums.latency[lane] } else { waiting };
-            let latency = if slowest < field.give_up { slowest } else { field.give_up };
+            let latency = if slowest < rollout.give_up { slowest } else { rollout.give_up };
             // A round in which nobody trains is not quick, it is lost.
             let lost = if sums.count[lane] > 0.0 { 0.0 } else { deadline };
             let latency = if latency > lost { latency } else { lost };
@@ -139,16 +139,16 @@ vectorised! {
                 + delay * (1.0 - latency / deadline)
                 + energy * (1.0 - sums.energy[lane] / most)
                 - penalty * sums.violation[lane]
-                - field.bit_price * sums.bits[lane];
+                - rollout.bit_price * sums.bits[lane];
         }
         futures.n_trained = sums.count;
-        copies(futures, field.aggregates(step), moves);
+        copies(futures, rollout.aggregates(step), actions);
     }
 }
 
 /// What is asked of the band: how much a grant is scaled down, and the violation of the spectrum.
 #[inline(always)]
-fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
+fn asked(rollout: &RolloutTables, actions: &[ActionLanes], free: &Lanes) -> Sums {
     let zero = [0.0; LANES];
     let mut sums = Sums {
         scale: [1.0; LANES],
@@ -163,7 +163,7 @@ fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
         depth: zero,
     };
     let mut asked = zero;
-    for one in moves {
+    for one in actions {
         for (lane, asked) in asked.iter_mut().enumerate() {
             *asked += one.scheduled[lane] * one.bandwidth[lane];
         }
@@ -171,7 +171,7 @@ fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
     for lane in 0..LANES {
         let (asked, free) = (asked[lane], free[lane]);
         sums.scale[lane] = if asked > free { free / asked } else { 1.0 };
-        let over = asked / field.band - 1.0;
+        let over = asked / rollout.band - 1.0;
         // The last bits of a sum of bandwidths are no violation.
         sums.violation[lane] = if over > 1e-5 { over } else { 0.0 };
     }
@@ -180,22 +180,22 @@ fn asked(field: &Field, moves: &[Moves], free: &Lanes) -> Sums {
 
 #[inline(always)]
 fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: bool>(
-    field: &Field,
+    rollout: &RolloutTables,
     futures: &mut Futures,
     step: usize,
-    moves: &[Moves],
+    actions: &[ActionLanes],
     sums: &mut Sums,
 ) {
-    seconds_per_bit::<HELD>(field, futures, step, moves, &sums.scale);
-    for (n, one) in moves.iter().enumerate() {
+    seconds_per_bit::<HELD>(rollout, futures, step, actions, &sums.scale);
+    for (n, one) in actions.iter().enumerate() {
         // Whom no candidate schedules adds nothing to any sum.
         if all_zero(&one.scheduled) {
             futures.trained[n] = [0.0; LANES];
         } else {
-            network::<HELD, FIRST, STRICT, OWN>(field, futures, step, n, one, sums);
+            network::<HELD, FIRST, STRICT, OWN>(rollout, futures, step, n, one, sums);
         }
-        if field.aggregates(step) {
-            deliver::<HELD>(field, futures, step, n, one, sums);
+        if rollout.aggregates(step) {
+            deliver::<HELD>(rollout, futures, step, n, one, sums);
         }
     }
 }
@@ -204,17 +204,17 @@ fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN:
 /// a processor looks past them only as far as a short loop reaches.
 #[inline(always)]
 fn seconds_per_bit<const HELD: bool>(
-    field: &Field,
+    rollout: &RolloutTables,
     futures: &mut Futures,
     step: usize,
-    moves: &[Moves],
+    actions: &[ActionLanes],
     scale: &Lanes,
 ) {
-    for (n, (one, found)) in moves.iter().zip(&mut futures.scratch).enumerate() {
+    for (n, (one, found)) in actions.iter().zip(&mut futures.scratch).enumerate() {
         if all_zero(&one.scheduled) {
             continue;
         }
-        let snr = field.signal(step, n);
+        let snr = rollout.signal(step, n);
         let mut per_bit = [0.0; LANES];
         for lane in 0..LANES {
             let bandwidth = one.bandwidth[lane] * scale[lane];
@@ -231,18 +231,18 @@ fn seconds_per_bit<const HELD: bool>(
 /// off or has too little memory. `OWN`: the way down has a power of its own.
 #[inline(always)]
 fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: bool>(
-    field: &Field,
+    rollout: &RolloutTables,
     futures: &mut Futures,
     step: usize,
     n: usize,
-    one: &Moves,
+    one: &ActionLanes,
     sums: &mut Sums,
 ) {
-    let terminal = &field.terminals[n];
-    let safe_snr = field.safe_snr[n];
-    let (snr, down_power) = (field.signal(step, n), field.down_power.unwrap_or(0.0));
-    let drops = if field.drops_late { 1.0 } else { 0.0 };
-    let (deadline, closes, give_up) = (field.deadline, field.closes, field.give_up);
+    let terminal = &rollout.terminals[n];
+    let safe_snr = rollout.safe_snr[n];
+    let (snr, down_power) = (rollout.signal(step, n), rollout.down_power.unwrap_or(0.0));
+    let drops = if rollout.drops_late { 1.0 } else { 0.0 };
+    let (deadline, closes, give_up) = (rollout.deadline, rollout.closes, rollout.give_up);
     let (radio, batch) = (terminal.radio_factor, terminal.samples);
     let factor = terminal.joule_factor;
     let CutTables { seconds, safe_seconds, joules, excess, depth } = &terminal.cuts;
@@ -318,24 +318,24 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: b
 /// A terminal that is not scheduled sends its pending upload over one N-th of the band.
 #[inline(always)]
 fn deliver<const HELD: bool>(
-    field: &Field,
+    rollout: &RolloutTables,
     futures: &Futures,
     step: usize,
     n: usize,
-    one: &Moves,
+    one: &ActionLanes,
     sums: &mut Sums,
 ) {
-    let snr = field.signal(step, n);
-    let slice = field.band / field.terminals.len() as f32;
-    let rate = speed::<HELD>(slice, field.power * snr);
-    let pending = model_bits(field, &futures.pending[n]);
+    let snr = rollout.signal(step, n);
+    let slice = rollout.band / rollout.terminals.len() as f32;
+    let rate = speed::<HELD>(slice, rollout.power * snr);
+    let pending = model_bits(rollout, &futures.pending[n]);
     for (lane, bits) in pending.into_iter().enumerate() {
-        let bits = field.message(bits);
+        let bits = rollout.message(bits);
         let sending = bits / rate;
-        let sending = if sending < field.closes { sending } else { field.closes };
-        let joules = field.power * sending * field.terminals[n].radio_factor;
+        let sending = if sending < rollout.closes { sending } else { rollout.closes };
+        let joules = rollout.power * sending * rollout.terminals[n].radio_factor;
         let idle = 1.0 - one.scheduled[lane];
-        sums.energy[lane] += idle * joules * field.terminals[n].joule_factor;
+        sums.energy[lane] += idle * joules * rollout.terminals[n].joule_factor;
         sums.bits[lane] += idle * bits;
         let wait = idle * sending;
         sums.waiting[lane] = if wait > sums.waiting[lane] { wait } else { sums.waiting[lane] };
@@ -344,11 +344,11 @@ fn deliver<const HELD: bool>(
 
 /// Losses after the round and the success they promise; returns the fall of the mean loss.
 #[inline(always)]
-fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
-    let [_, kin, any, push, scatter, noise, depth, ..] = field.weights;
-    let ([least, most], caution) = (field.rates, field.caution);
-    let [minibatch, drift] = field.doubt;
-    let [pace, forgetting] = field.tempo;
+fn learning(rollout: &RolloutTables, futures: &mut Futures, sums: &Sums) -> Lanes {
+    let [_, kin, any, push, scatter, noise, depth, ..] = rollout.weights;
+    let ([least, most], caution) = (rollout.rates, rollout.caution);
+    let [minibatch, drift] = rollout.doubt;
+    let [pace, forgetting] = rollout.tempo;
     let (mut share, mut common) = ([0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
         let trained = sums.samples[lane] > 0.0;
@@ -360,7 +360,7 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
         common[lane] = if trained { all } else { 0.0 };
     }
     let mut fall = [0.0; LANES];
-    for (n, terminal) in field.terminals.iter().enumerate() {
+    for (n, terminal) in rollout.terminals.iter().enumerate() {
         let own_weight = terminal.own_weight + push * terminal.push - kin;
         let group = futures.groups[terminal.group];
         let (mut log_loss, mut variance) = (futures.log_loss[n], futures.variance[n]);
@@ -392,7 +392,7 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
             cautious[lane] = after + caution * variance[lane].sqrt();
             log_loss[lane] = after;
         }
-        if !field.task_driven {
+        if !rollout.task_driven {
             let before = futures.log_loss[n];
             let e = std::f32::consts::LOG2_E;
             for lane in 0..LANES {
@@ -402,17 +402,17 @@ fn learning(field: &Field, futures: &mut Futures, sums: &Sums) -> Lanes {
         (futures.log_loss[n], futures.variance[n]) = (log_loss, variance);
         futures.scratch[n] = cautious;
     }
-    let success = promised(field, &futures.scratch);
-    let one = 1.0 / field.terminals.len() as f32;
+    let success = promised(rollout, &futures.scratch);
+    let one = 1.0 / rollout.terminals.len() as f32;
     futures.success = success.map(|sum| sum * one);
     fall.map(|sum| sum * one)
 }
 
 /// The sum of all terminals' success at these log-losses.
 #[inline(always)]
-fn promised(field: &Field, log_losses: &[Lanes]) -> Lanes {
+fn promised(rollout: &RolloutTables, log_losses: &[Lanes]) -> Lanes {
     let mut success = [0.0; LANES];
-    for (terminal, log_loss) in field.terminals.iter().zip(log_losses) {
+    for (terminal, log_loss) in rollout.terminals.iter().zip(log_losses) {
         let [start, slope] = terminal.line;
         for lane in 0..LANES {
             success[lane] += 1.0 / (1.0 + exp2(slope * log_loss[lane] - start));
@@ -423,14 +423,14 @@ fn promised(field: &Field, log_losses: &[Lanes]) -> Lanes {
 
 /// Which copies are held and which uploads are pending after the round.
 #[inline(always)]
-fn copies(futures: &mut Futures, aggregates: bool, moves: &[Moves]) {
+fn copies(futures: &mut Futures, aggregates: bool, actions: &[ActionLanes]) {
     if aggregates {
         // After an aggregation nothing held is current.
         futures.held.fill([0.0; LANES]);
         futures.pending.fill([0.0; LANES]);
         return;
     }
-    for (n, one) in moves.iter().enumerate() {
+    for (n, one) in actions.iter().enumerate() {
         let (mut held, mut pending) = (futures.held[n], futures.pending[n]);
         let trained = futures.trained[n];
         for lane in 0..LANES {

@@ -5,7 +5,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "lanes are indexed: several arrays move together")]
 
-use super::{Field, Futures};
+use super::{Futures, RolloutTables};
 use crate::lanes::{LANES, Lanes, exp2, vectorised};
 
 /// Worths of one step, in units of the reward.
@@ -24,7 +24,7 @@ pub struct WorthLanes {
     groups: Vec<Lanes>,
 }
 
-impl Field {
+impl RolloutTables {
     /// What each terminal is worth to a round with `count` participants.
     pub fn worths(&self, futures: &Futures, count: &Lanes, found: &mut WorthLanes) {
         let n = self.terminals.len();
@@ -38,18 +38,18 @@ impl Field {
 }
 
 vectorised! {
-    fn worths(field: &Field, futures: &Futures, count: &Lanes, found: &mut WorthLanes) {
-        let all = slopes(field, futures, found);
-        let [_, kin, _, push, _, noise, depth, ..] = field.weights;
+    fn worths(rollout: &RolloutTables, futures: &Futures, count: &Lanes, found: &mut WorthLanes) {
+        let all = slopes(rollout, futures, found);
+        let [_, kin, _, push, _, noise, depth, ..] = rollout.weights;
         for lane in 0..LANES {
             found.noise[lane] = noise * all[lane];
             found.depth[lane] = depth * all[lane];
         }
-        let [minibatch, drift] = field.doubt;
-        let caution = field.caution;
-        let total: f32 = field.terminals.iter().map(|terminal| terminal.samples).sum();
-        let mean = total / field.terminals.len() as f32;
-        for (n, terminal) in field.terminals.iter().enumerate() {
+        let [minibatch, drift] = rollout.doubt;
+        let caution = rollout.caution;
+        let total: f32 = rollout.terminals.iter().map(|terminal| terminal.samples).sum();
+        let mean = total / rollout.terminals.len() as f32;
+        for (n, terminal) in rollout.terminals.iter().enumerate() {
             let own_weight = terminal.own_weight + push * terminal.push - kin;
             let (steepness, group) = (found.steepness[n], found.groups[terminal.group]);
             let variance = futures.variance[n];
@@ -69,17 +69,17 @@ vectorised! {
 
 /// Fills in by how much the return grows as log-losses fall; returns the sum over the terminals.
 #[inline(always)]
-fn slopes(field: &Field, futures: &Futures, found: &mut WorthLanes) -> Lanes {
-    let [task, ..] = field.reward;
-    let scale = task / field.terminals.len() as f32;
+fn slopes(rollout: &RolloutTables, futures: &Futures, found: &mut WorthLanes) -> Lanes {
+    let [task, ..] = rollout.reward;
+    let scale = task / rollout.terminals.len() as f32;
     let mut all = [0.0; LANES];
-    for (n, terminal) in field.terminals.iter().enumerate() {
+    for (n, terminal) in rollout.terminals.iter().enumerate() {
         let [start, slope] = terminal.line;
         let (log_loss, variance) = (futures.log_loss[n], futures.variance[n]);
         let mut steepness = [0.0; LANES];
         for lane in 0..LANES {
-            steepness[lane] = if field.task_driven {
-                let cautious = log_loss[lane] + field.caution * variance[lane].sqrt();
+            steepness[lane] = if rollout.task_driven {
+                let cautious = log_loss[lane] + rollout.caution * variance[lane].sqrt();
                 let failure = exp2(slope * cautious - start);
                 let success = 1.0 / (1.0 + failure);
                 scale * slope * std::f32::consts::LN_2 * success * success * failure

@@ -9,8 +9,8 @@ use crate::cost::Downlink;
 use crate::lanes::LANES;
 use crate::round::TerminalDecision;
 use crate::twin::{
-    By, COMPRESSION_LEVELS, Field, Moves, Sureness, TaskOptions, Twin, TwinOptions, TwinState,
-    compression_at,
+    ActionLanes, By, COMPRESSION_LEVELS, RolloutTables, Sureness, TaskOptions, Twin, TwinOptions,
+    TwinState, compression_at,
 };
 use crate::units::{Hertz, Watts};
 use crate::wireless::RateModel;
@@ -18,29 +18,29 @@ use crate::wireless::RateModel;
 const STEPS: usize = 12;
 
 /// Moves of one terminal drawn at random, lane by lane, with so much of the band at most.
-fn draw(fake: &mut Fake, most: f32) -> Moves {
-    let mut moves = Moves::ZERO;
+fn draw(fake: &mut Fake, most: f32) -> ActionLanes {
+    let mut actions = ActionLanes::ZERO;
     for lane in 0..LANES {
         let mut draw = |low: f32, high: f32| low + (high - low) * fake.rng.random::<f32>();
-        moves.scheduled[lane] = if draw(0.0, 1.0) < 0.4 { 1.0 } else { 0.0 };
-        moves.bandwidth[lane] = draw(0.3e6, most);
-        moves.power[lane] = draw(0.02, 0.2);
-        moves.cut[lane] = draw(0.0, 4.99).floor();
-        moves.level[lane] = draw(60.0, COMPRESSION_LEVELS as f32 - 0.01).floor();
+        actions.scheduled[lane] = if draw(0.0, 1.0) < 0.4 { 1.0 } else { 0.0 };
+        actions.bandwidth[lane] = draw(0.3e6, most);
+        actions.power[lane] = draw(0.02, 0.2);
+        actions.cut[lane] = draw(0.0, 4.99).floor();
+        actions.level[lane] = draw(60.0, COMPRESSION_LEVELS as f32 - 0.01).floor();
     }
-    moves
+    actions
 }
 
-fn decision(twin: &Twin, moves: &[Moves], lane: usize) -> Vec<TerminalDecision> {
+fn decision(twin: &Twin, actions: &[ActionLanes], lane: usize) -> Vec<TerminalDecision> {
     let limits = &twin.nominal().cost.limits;
-    let one = |moves: &Moves| TerminalDecision {
-        scheduled: moves.scheduled[lane] > 0.5,
-        bandwidth: Hertz(f64::from(moves.bandwidth[lane])),
-        power: Watts(f64::from(moves.power[lane])),
-        cut: limits.cuts[moves.cut[lane] as usize],
-        compression: compression_at(limits, moves.level[lane] as usize),
+    let one = |actions: &ActionLanes| TerminalDecision {
+        scheduled: actions.scheduled[lane] > 0.5,
+        bandwidth: Hertz(f64::from(actions.bandwidth[lane])),
+        power: Watts(f64::from(actions.power[lane])),
+        cut: limits.cuts[actions.cut[lane] as usize],
+        compression: compression_at(limits, actions.level[lane] as usize),
     };
-    moves.iter().map(one).collect()
+    actions.iter().map(one).collect()
 }
 
 fn near(found: f32, wanted: f64, tolerance: f64, what: &str) {
@@ -78,24 +78,24 @@ fn compare(mut fake: Fake, options: TwinOptions, drops_late: bool) {
     // Who is dropped has its share of the band all the same, and delivers nothing: so up to the next
     // aggregation, and with a band that is wide enough for everybody.
     let (n_steps, most) = if drops_late { (6, 1.6e6) } else { (STEPS, 8e6) };
-    let field = Field::new(&twin, &start, n_steps, drops_late);
-    let mut futures = field.start().clone();
+    let rollout = RolloutTables::new(&twin, &start, n_steps, drops_late);
+    let mut futures = rollout.start().clone();
     let mut states: Vec<TwinState> = vec![start; LANES];
     let mut scratch = twin.scratch();
     for step in 0..n_steps {
-        let mut moves: Vec<Moves> = (0..12).map(|_| draw(&mut fake, most)).collect();
+        let mut actions: Vec<ActionLanes> = (0..12).map(|_| draw(&mut fake, most)).collect();
         // Some are left out by all candidates, which is a short cut.
-        moves.iter_mut().skip(step % 3).step_by(3).for_each(|one| one.scheduled = [0.0; LANES]);
-        moves.iter_mut().enumerate().for_each(|(n, one)| field.job(&futures, step, n, one));
+        actions.iter_mut().skip(step % 3).step_by(3).for_each(|one| one.scheduled = [0.0; LANES]);
+        actions.iter_mut().enumerate().for_each(|(n, one)| rollout.job(&futures, step, n, one));
         let mut rewards = [0.0; LANES];
-        field.step(&mut futures, step, &moves, &mut rewards);
+        rollout.step(&mut futures, step, &actions, &mut rewards);
         for (lane, state) in states.iter_mut().enumerate() {
-            let mut actions = decision(&twin, &moves, lane);
+            let mut actions = decision(&twin, &actions, lane);
             if drops_late {
                 actions = in_time(&twin, state, actions);
             }
             let found = twin.step(state, &actions, Sureness::Likely, &mut scratch);
-            // In the first round the field is sure for everybody, the twin for those scheduled, which
+            // In the first round the rollout is sure for everybody, the twin for those scheduled, which
             // shows in the violation of who is late.
             if step > 0 || drops_late {
                 near(rewards[lane], found.reward.total(), 2e-4, "reward");
@@ -152,16 +152,18 @@ fn whoever_is_not_surely_in_time_is_dropped_if_so_asked() {
     let mut fake = Fake::new(12, DEFAULT, 30);
     let twin = fake.twin(TwinOptions::default());
     let start = twin.state(&fake.observe());
-    let field = Field::new(&twin, &start, 1, true);
-    let mut moves: Vec<Moves> = (0..12).map(|_| draw(&mut fake, 8e6)).collect();
-    moves.iter_mut().for_each(|one| (one.scheduled, one.bandwidth) = ([1.0; LANES], [1e6; LANES]));
-    moves.iter_mut().enumerate().for_each(|(n, one)| field.job(field.start(), 0, n, one));
-    let (mut futures, mut rewards) = (field.start().clone(), [0.0; LANES]);
-    field.step(&mut futures, 0, &moves, &mut rewards);
+    let rollout = RolloutTables::new(&twin, &start, 1, true);
+    let mut actions: Vec<ActionLanes> = (0..12).map(|_| draw(&mut fake, 8e6)).collect();
+    actions
+        .iter_mut()
+        .for_each(|one| (one.scheduled, one.bandwidth) = ([1.0; LANES], [1e6; LANES]));
+    actions.iter_mut().enumerate().for_each(|(n, one)| rollout.job(rollout.start(), 0, n, one));
+    let (mut futures, mut rewards) = (rollout.start().clone(), [0.0; LANES]);
+    rollout.step(&mut futures, 0, &actions, &mut rewards);
     let mut scratch = twin.scratch();
     let mut dropped = 0;
     for lane in 0..LANES {
-        let actions = decision(&twin, &moves, lane);
+        let actions = decision(&twin, &actions, lane);
         twin.step(&mut start.clone(), &actions, Sureness::Safe, &mut scratch);
         for (n, action) in actions.iter().enumerate() {
             let fits = twin.nominal().cost.profile.memory(action.cut) <= start.memory[n];

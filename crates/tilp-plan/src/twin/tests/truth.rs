@@ -3,7 +3,7 @@
 use super::fake::{DEFAULT, Fake};
 use super::run;
 use crate::round::{NetworkTruth, SuccessCount, TrueHardware, Truth};
-use crate::twin::{Field, Sureness, Twin, TwinOptions};
+use crate::twin::{RolloutTables, Sureness, Twin, TwinOptions};
 
 const ROUNDS: usize = 6;
 
@@ -60,12 +60,12 @@ fn told_the_hardware_it_predicts_exactly_without_doubt_and_does_not_unlearn_it()
 fn told_the_fading_to_come_it_counts_on_it_and_on_its_law_beyond() {
     let (fake, twin) = told(|fake| Truth { network: Some(network(fake)), ..Truth::default() });
     let state = twin.state(&fake.observe());
-    let field = Field::new(&twin, &state, ROUNDS, false);
+    let rollout = RolloutTables::new(&twin, &state, ROUNDS, false);
     let truth = network(&fake);
     for (step, powers) in truth.fading_powers.iter().enumerate() {
         for (n, power) in powers.iter().enumerate() {
             let wanted = state.gain[n] * power / fake.truth[n].noise_w_per_hz;
-            assert!((f64::from(field.signal(step, n)) / wanted - 1.0).abs() < 1e-6);
+            assert!((f64::from(rollout.signal(step, n)) / wanted - 1.0).abs() < 1e-6);
         }
     }
     let (mut imagined, mut scratch) = (state.clone(), twin.scratch());

@@ -37,6 +37,11 @@ fn join(point: &mut PlannedPoint, new: &PlannedPoint) -> Result<(), String> {
         let [old, new] = [&point.overrides, &new.overrides].map(|all| all.join(", "));
         return Err(format!("point `{}` has `{old}`, not `{new}`", point.label));
     }
+    match (&mut point.budgets, &new.budgets) {
+        (None, None) => {}
+        (Some(there), Some(new)) => there.join(new)?,
+        _ => return Err(format!("point `{}` has budgets in one of the two only", point.label)),
+    }
     let added: Vec<String> =
         new.methods.iter().filter(|method| !point.methods.contains(method)).cloned().collect();
     point.methods.extend(added);

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Axis;
 
-/// What a study asks. Written as `compare`, `ablate`, or `sweep` with the name of its axis.
+/// What a study asks. Written as `compare`, `ablate`, `equal-budget`, or `sweep` with the name of its
+/// axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -18,6 +19,8 @@ pub enum StudyKind {
     Ablate,
     /// Methods along an axis.
     Sweep(Axis),
+    /// TiLP and its rivals on equal budgets.
+    EqualBudget,
 }
 
 impl StudyKind {
@@ -38,6 +41,7 @@ impl fmt::Display for StudyKind {
             Self::Compare => f.write_str("compare"),
             Self::Ablate => f.write_str("ablate"),
             Self::Sweep(axis) => write!(f, "sweep {}", axis.name()),
+            Self::EqualBudget => f.write_str("equal-budget"),
         }
     }
 }
@@ -55,9 +59,13 @@ impl TryFrom<String> for StudyKind {
         match (text.as_str(), text.strip_prefix("sweep ").map(Axis::named)) {
             ("compare", _) => Ok(Self::Compare),
             ("ablate", _) => Ok(Self::Ablate),
+            ("equal-budget", _) => Ok(Self::EqualBudget),
             (_, Some(Ok(axis))) => Ok(Self::Sweep(axis)),
             (_, Some(Err(reason))) => Err(format!("question is `{text}`: {reason}")),
-            _ => Err(format!("question is `{text}`, expected compare, ablate or sweep AXIS")),
+            _ => {
+                let expected = "expected compare, ablate, equal-budget or sweep AXIS";
+                Err(format!("question is `{text}`, {expected}"))
+            }
         }
     }
 }
@@ -69,7 +77,8 @@ mod tests {
     #[test]
     fn a_kind_is_read_as_it_is_written() {
         let sweeps = Axis::ALL.map(|(_, axis)| StudyKind::Sweep(axis));
-        for kind in [StudyKind::Compare, StudyKind::Ablate].into_iter().chain(sweeps) {
+        let others = [StudyKind::Compare, StudyKind::Ablate, StudyKind::EqualBudget];
+        for kind in others.into_iter().chain(sweeps) {
             assert_eq!(StudyKind::try_from(kind.to_string()), Ok(kind));
         }
     }

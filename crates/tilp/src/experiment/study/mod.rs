@@ -5,6 +5,7 @@
 //! methods, seeds, points and replicates.
 
 mod check;
+mod equal_budget;
 mod execute;
 mod finished;
 mod folder;
@@ -23,6 +24,7 @@ use crate::record::n_far;
 use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 
 pub use check::folder_name;
+pub use equal_budget::{BudgetKind, Budgets, Spent, equal_budgets};
 pub use execute::{Executor, Observers, Tally};
 use finished::LATENCY_STEP;
 pub(super) use finished::Line;
@@ -67,6 +69,9 @@ pub struct PlannedPoint {
     pub label: String,
     /// Overrides of the runs at this point.
     pub overrides: Vec<String>,
+    /// Budgets that differ from seed to seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Budgets>,
     /// Methods that run at this point.
     pub methods: Vec<String>,
 }
@@ -132,6 +137,21 @@ impl Job {
     }
 }
 
+impl PlannedPoint {
+    /// The scenario of the point's runs with a seed; `None` if the point has budgets and none for this
+    /// seed.
+    fn scenario_of(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+    ) -> Result<Option<Scenario>, ScenarioError> {
+        match &self.budgets {
+            None => Ok(Some(scenario.clone())),
+            Some(budgets) => budgets.overrides(seed).map(|set| scenario.varied(&set)).transpose(),
+        }
+    }
+}
+
 impl Plan {
     /// All runs on variants of the scenario, seeds outermost: a study that was cut short has whole
     /// seeds, not whole methods.
@@ -149,17 +169,19 @@ impl Plan {
                 points.push((point, scenario.clone(), method));
             }
         }
-        let of = |seed: Seeds| {
-            points.iter().map(move |(point, scenario, method)| Job {
-                subject: Subject { point: point.label.clone(), method: method.name().to_owned() },
-                scenario: scenario.clone(),
-                method: method.clone(),
-                seed,
-            })
-        };
-        let replicates =
-            |&seed: &u64| (0..self.replicates).map(move |replicate| Seeds { seed, replicate });
-        Ok(self.seeds.iter().flat_map(replicates).flat_map(of).collect())
+        let mut jobs = Vec::new();
+        for &seed in &self.seeds {
+            for replicate in 0..self.replicates {
+                for (point, scenario, method) in &points {
+                    let Some(scenario) = point.scenario_of(scenario, seed)? else { continue };
+                    let subject =
+                        Subject { point: point.label.clone(), method: method.name().to_owned() };
+                    let seed = Seeds { seed, replicate };
+                    jobs.push(Job { subject, scenario, method: method.clone(), seed });
+                }
+            }
+        }
+        Ok(jobs)
     }
 
     /// It as `study.json` has it.

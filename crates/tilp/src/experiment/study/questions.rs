@@ -107,8 +107,8 @@ fn plan(question: StudyKind, asked: &Question, points: Vec<PlannedPoint>) -> Pla
 /// Table II: methods against each other.
 pub fn comparison(asked: &Question) -> Plan {
     let methods = or_else(&asked.methods, &["main"]);
-    let point =
-        PlannedPoint { label: asked.scenario.name().to_owned(), overrides: Vec::new(), methods };
+    let label = asked.scenario.name().to_owned();
+    let point = PlannedPoint { label, overrides: Vec::new(), budgets: None, methods };
     plan(StudyKind::Compare, asked, vec![point])
 }
 
@@ -117,6 +117,7 @@ pub fn ablations(asked: &Question) -> Plan {
     let point = |label: &str, overrides: &[&str]| PlannedPoint {
         label: label.to_owned(),
         overrides: owned(overrides),
+        budgets: None,
         methods: owned(&["tilp"]),
     };
     let without = WITHOUT.iter().map(|(label, overrides)| point(label, overrides));
@@ -293,7 +294,7 @@ impl Axis {
             }
         };
         set.push(main);
-        Ok(PlannedPoint { label: value.to_owned(), overrides: set, methods })
+        Ok(PlannedPoint { label: value.to_owned(), overrides: set, budgets: None, methods })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::allocate::solve::{Allocation, CutChoice, LeastEnergy, Participant, Sure};
 use crate::allocate::tilp::Tilp;
-use crate::allocate::tilp::plan::Sights;
+use crate::allocate::tilp::plan::PlanInputs;
 use crate::cost::Hardware;
 use crate::round::TerminalDecision;
 use crate::search::sample::Choice;
@@ -19,13 +19,13 @@ impl Tilp {
     /// deadline, those that need most of it are taken out of the choices.
     pub(in crate::allocate::tilp) fn exact_decision(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         finish: f64,
         choices: &mut [Choice],
     ) -> Vec<TerminalDecision> {
         loop {
             let who: Vec<usize> = (0..choices.len()).filter(|&n| choices[n].flag).collect();
-            let problem = self.problem(sights, finish, choices, &who);
+            let problem = self.problem(inputs, finish, choices, &who);
             match solved(&problem, self.decoder.limits().deadline) {
                 Ok(found) => return self.decisions(choices, &who, &found),
                 Err(worst) => choices[who[worst]].flag = false,
@@ -35,12 +35,12 @@ impl Tilp {
 
     fn problem(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         finish: f64,
         choices: &[Choice],
         who: &[usize],
     ) -> LeastEnergy {
-        let (state, twin) = (&sights.state, &self.twin);
+        let (state, twin) = (&inputs.state, &self.twin);
         let (cost, aggregates) = (&twin.nominal().cost, twin.aggregates(state.round));
         let z = twin.sure_z(who.len());
         let participant = |&n: &usize| {

@@ -5,11 +5,11 @@ use rayon::prelude::*;
 use super::FirstStep;
 use super::rule::{Rule, RuleLanes};
 use crate::allocate::tilp::Tilp;
-use crate::allocate::tilp::plan::Sights;
+use crate::allocate::tilp::plan::PlanInputs;
 use crate::lanes::{LANES, Lanes};
 use crate::search::gaussian::CandidateLanes;
 use crate::search::sample::Choice;
-use crate::twin::{COMPRESSION_LEVELS, Futures, Moves as ActionLanes};
+use crate::twin::{ActionLanes, COMPRESSION_LEVELS, Futures};
 
 /// Sixteen first steps.
 pub(super) struct FirstLanes {
@@ -80,20 +80,20 @@ impl Tilp {
     /// The first step after improvements, and the return of the plan.
     pub(super) fn improved(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         rule: &Rule<'_>,
         values: &[f32],
         mut best: FirstStep,
         is_over: &mut dyn FnMut() -> bool,
     ) -> (FirstStep, f32) {
-        let mut score = self.returns_of(sights, rule, values, std::slice::from_ref(&best))[0];
+        let mut score = self.returns_of(inputs, rule, values, std::slice::from_ref(&best))[0];
         for _ in 0..rule.options.improvements {
             if is_over() {
                 break;
             }
             let changes = self.changes(rule, &best);
             let changed: Vec<FirstStep> = changes.iter().map(|one| with(&best, &[*one])).collect();
-            let returns = self.returns_of(sights, rule, values, &changed);
+            let returns = self.returns_of(inputs, rule, values, &changed);
             let mut gains: Vec<(f32, Change)> = returns.into_iter().zip(changes).collect();
             gains.retain(|(found, _)| *found > score);
             if gains.is_empty() {
@@ -101,7 +101,7 @@ impl Tilp {
             }
             gains.sort_by(|a, b| b.0.total_cmp(&a.0));
             let tried = together(&best, &gains);
-            let returns = self.returns_of(sights, rule, values, &tried);
+            let returns = self.returns_of(inputs, rule, values, &tried);
             let found = (0..tried.len()).max_by(|&a, &b| returns[a].total_cmp(&returns[b]));
             let Some(found) = found.filter(|&found| returns[found] > score) else { break };
             (best, score) = (tried[found].clone(), returns[found]);
@@ -112,7 +112,7 @@ impl Tilp {
     /// Predicted returns of plans that begin with these steps and go on as a candidate.
     pub(super) fn returns_of(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         rule: &Rule<'_>,
         values: &[f32],
         steps: &[FirstStep],
@@ -122,7 +122,7 @@ impl Tilp {
         let score = |(group, steps): (usize, &[FirstStep])| {
             let first = FirstLanes::new(steps);
             let candidates = CandidateLanes { group, width, values: &lanes };
-            self.score_inner(sights, rule, candidates, Some(&first))[..steps.len()].to_vec()
+            self.score_inner(inputs, rule, candidates, Some(&first))[..steps.len()].to_vec()
         };
         let groups: Vec<Vec<f32>> = steps.par_chunks(LANES).enumerate().map(score).collect();
         groups.concat()
@@ -131,14 +131,14 @@ impl Tilp {
     /// Terminals in and out, neighbouring cuts and compressions, and other finishing times.
     fn changes(&self, rule: &Rule<'_>, base: &FirstStep) -> Vec<Change> {
         let mut changes = Vec::new();
-        let [deadline, ..] = rule.field.most();
+        let [deadline, ..] = rule.rollout.most();
         for factor in [0.85, 0.95, 1.05, 1.2] {
             changes.push(Change::Finish((base.finish * factor).min(deadline)));
         }
         let shift = rule.options.level_step as f32 / (COMPRESSION_LEVELS - 1) as f32;
         for (n, &one) in base.choices.iter().enumerate().filter(|(_, one)| one.flag) {
             changes.push(Change::Terminal(n, Choice { flag: false, ..one }));
-            let deepest = rule.field.deepest_fitting(n);
+            let deepest = rule.rollout.deepest_fitting(n);
             let others = [one.category.wrapping_sub(1), one.category + 1];
             for category in others.into_iter().filter(|cut| *cut <= deepest) {
                 changes.push(Change::Terminal(n, Choice { category, ..one }));
@@ -184,17 +184,17 @@ impl Tilp {
     /// Returns of a plan of one step over sixteen finishing times.
     pub(in crate::allocate::tilp) fn returns_over_times(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         choices: &[Choice],
     ) -> Vec<f32> {
         let options = self.inner().expect("an inner solver");
-        let rule = Rule::new(&sights.field, options, self.decoder.limits().cuts.len());
-        let [deadline, ..] = rule.field.most();
+        let rule = Rule::new(&inputs.rollout, options, self.decoder.limits().cuts.len());
+        let [deadline, ..] = rule.rollout.most();
         let step = |time: i32| {
             let finish = deadline * (-0.4 * time as f32).exp2();
             FirstStep { choices: choices.to_vec(), finish, nets: Vec::new() }
         };
         let steps: Vec<FirstStep> = (0..LANES as i32).map(step).collect();
-        self.returns_of(sights, &rule, &vec![0.0; self.inner_shape().len()], &steps)
+        self.returns_of(inputs, &rule, &vec![0.0; self.inner_shape().len()], &steps)
     }
 }

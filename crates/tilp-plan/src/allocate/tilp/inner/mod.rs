@@ -15,17 +15,17 @@ mod scan;
 
 pub use options::InnerOptions;
 
-use super::plan::{REJECTED, Sights, Work};
+use super::plan::{PlanInputs, REJECTED, Work};
 use super::{Tilp, guide};
 use crate::cost::Downlink;
 use crate::lanes::{LANES, Lanes};
-use crate::rl::replay::Scene;
+use crate::rl::replay::AgentState;
 use crate::round::Observation;
 use crate::search::cem::{Found, Ranked};
 use crate::search::gaussian::{CandidateLanes, GaussianStart, NormalLaws, Shape};
 use crate::search::sample::Choice;
 use crate::search::score::planned_return;
-use crate::twin::{COMPRESSION_LEVELS, Moves as ActionLanes};
+use crate::twin::{ActionLanes, COMPRESSION_LEVELS};
 use crate::wireless::RateModel;
 use improve::FirstLanes;
 use rule::{KNOBS, Rule};
@@ -70,12 +70,12 @@ impl Tilp {
     pub(super) fn search_inner(
         &mut self,
         seen: &Observation,
-        sights: &Sights,
-        now: &Scene,
+        inputs: &PlanInputs,
+        now: &AgentState,
     ) -> Option<(Found, InnerPlan)> {
         let mut planner = std::mem::take(&mut self.inner_planner);
         let options = self.inner()?.clone();
-        let mut rule = Rule::new(&sights.field, &options, self.decoder.limits().cuts.len());
+        let mut rule = Rule::new(&inputs.rollout, &options, self.decoder.limits().cuts.len());
         let suggestions = self.suggestions(&mut rule);
         let shape = self.inner_shape();
         let mean = planner.remembered().first().filter(|known| known.len() == shape.len());
@@ -91,21 +91,21 @@ impl Tilp {
             seed,
         };
         let score = |candidates: CandidateLanes<'_>, scores: &mut Lanes| {
-            *scores = self.score_inner(sights, &rule, candidates, None);
+            *scores = self.score_inner(inputs, &rule, candidates, None);
         };
         let ends = self.clock.zip(self.options.budget_ms).map(|(now, ms)| (now, now() + ms));
         let mut is_over = || ends.is_some_and(|(now, end)| now() >= end);
         let (elites, iterations) = planner.search(&options.search, start, &score, &mut is_over);
         let (first, values) = match elites.first() {
-            Some(best) => (self.first_steps(sights, &rule, &[&best.values[..]]), &best.values),
-            None => (self.first_steps(sights, &rule, &[&suggestions[0][..]]), &suggestions[0]),
+            Some(best) => (self.first_steps(inputs, &rule, &[&best.values[..]]), &best.values),
+            None => (self.first_steps(inputs, &rule, &[&suggestions[0][..]]), &suggestions[0]),
         };
         let first = first.into_iter().next()?;
-        let (first, best_score) = self.improved(sights, &rule, values, first, &mut is_over);
+        let (first, best_score) = self.improved(inputs, &rule, values, first, &mut is_over);
         let plan =
             InnerPlan { values: values.clone(), finish: first.finish, log_price: rule.log_price };
         let others: Vec<&[f32]> = elites.iter().skip(1).map(|one| &one.values[..]).collect();
-        let others = self.first_steps(sights, &rule, &others).into_iter().map(|one| one.choices);
+        let others = self.first_steps(inputs, &rule, &others).into_iter().map(|one| one.choices);
         let scores = elites.iter().skip(1).map(|one| one.score);
         let runner_ups = distinct(&first.choices, others.zip(scores));
         let best = Ranked { sequence: first.choices, score: best_score };
@@ -118,7 +118,7 @@ impl Tilp {
     fn followed(
         &self,
         laws: &NormalLaws,
-        now: &Scene,
+        now: &AgentState,
         options: &InnerOptions,
         shape: Shape,
     ) -> NormalLaws {
@@ -135,15 +135,15 @@ impl Tilp {
     /// Predicted returns of sixteen candidates; their first steps are replaced if others are given.
     fn score_inner(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         rule: &Rule<'_>,
         candidates: CandidateLanes<'_>,
         first: Option<&FirstLanes>,
     ) -> Lanes {
-        let (field, place) = (&sights.field, candidates.group % self.works.len());
+        let (rollout, place) = (&inputs.rollout, candidates.group % self.works.len());
         let mut work = self.works[place].lock().unwrap_or_else(|work| work.into_inner());
-        let Work { futures, moves: actions, rewards, scenes, critic, rule: lanes } = &mut *work;
-        futures.restart(field.start());
+        let Work { futures, actions, rewards, agent_states, critic, rule: lanes } = &mut *work;
+        futures.restart(rollout.start());
         lanes.log_price = [rule.log_price; LANES];
         let mut rejected = [0.0; LANES];
         for (step, reward) in rewards.iter_mut().enumerate() {
@@ -151,12 +151,12 @@ impl Tilp {
                 Some(first) if step == 0 => first.apply(rule, futures, lanes, actions),
                 _ => rule.decode(futures, step, candidates.step(step), lanes, actions),
             }
-            field.step(futures, step, actions, reward);
+            rollout.step(futures, step, actions, reward);
             for (lane, rejected) in rejected.iter_mut().enumerate() {
                 *rejected += if futures.n_trained[lane] > 0.0 { 0.0 } else { REJECTED };
             }
         }
-        let values = self.values_of(sights, futures, rewards.len(), scenes, critic);
+        let values = self.values_of(inputs, futures, rewards.len(), agent_states, critic);
         let mut returns = planned_return(rewards, &values, self.options.discount as f32);
         (0..LANES).for_each(|lane| returns[lane] += rejected[lane]);
         returns
@@ -165,11 +165,11 @@ impl Tilp {
     /// The first steps of candidates in explicit form.
     fn first_steps(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         rule: &Rule<'_>,
         candidates: &[&[f32]],
     ) -> Vec<FirstStep> {
-        let (n, start) = (rule.n_terminals(), sights.field.start());
+        let (n, start) = (rule.n_terminals(), inputs.rollout.start());
         let mut actions = vec![ActionLanes::ZERO; n];
         let mut work = RuleLanes::default();
         let mut found = Vec::with_capacity(candidates.len());
@@ -193,13 +193,13 @@ impl Tilp {
     /// Predicted returns of a plan with one choice of its first step replaced, one per change.
     pub(super) fn inner_returns(
         &self,
-        sights: &Sights,
+        inputs: &PlanInputs,
         plan: &InnerPlan,
         choices: &[Choice],
         changes: &[(usize, Choice)],
     ) -> Vec<f32> {
         let Some(options) = self.inner() else { return vec![f32::NAN; changes.len()] };
-        let mut rule = Rule::new(&sights.field, options, self.decoder.limits().cuts.len());
+        let mut rule = Rule::new(&inputs.rollout, options, self.decoder.limits().cuts.len());
         rule.log_price = plan.log_price;
         let finish = plan.finish;
         let base = FirstStep { choices: choices.to_vec(), finish, nets: Vec::new() };
@@ -209,13 +209,13 @@ impl Tilp {
             step
         };
         let steps: Vec<FirstStep> = changes.iter().map(changed).collect();
-        self.returns_of(sights, &rule, &plan.values, &steps)
+        self.returns_of(inputs, &rule, &plan.values, &steps)
     }
 }
 
 /// An explicit choice. Its numbers are those of the decoder without shifts of the band.
 fn choice(one: &ActionLanes, lane: usize, rule: &Rule<'_>) -> Choice {
-    let [_, _, most] = rule.field.most();
+    let [_, _, most] = rule.rollout.most();
     let scheduled = one.scheduled[lane] > 0.5;
     let power = if scheduled { one.power[lane] / most } else { 1.0 };
     let level = one.level[lane] / (COMPRESSION_LEVELS - 1) as f32;

@@ -8,17 +8,17 @@
 
 use super::InnerOptions;
 use crate::allocate::solve::{
-    DemandLanes, exp_m1_lane as exp_m1, exponent_lane as exponent, most_exponent_lane, share_lanes,
+    DemandLanes, exp_m1_lane as exp_m1, exponents, exps, most_exponents, share_lanes,
 };
 use crate::lanes::{LANES, Lanes, all_zero, exp2, look_up, vectorised};
-use crate::twin::{COMPRESSION_LEVELS, Field, Futures, Moves as ActionLanes, WorthLanes};
+use crate::twin::{ActionLanes, COMPRESSION_LEVELS, Futures, RolloutTables, WorthLanes};
 
 /// Numbers of a step that are not of a terminal.
 pub(super) const KNOBS: usize = 4;
 
 /// What is the same for all candidates of a plan.
 pub(super) struct Rule<'a> {
-    pub field: &'a Field,
+    pub rollout: &'a RolloutTables,
     pub options: &'a InnerOptions,
     n_cuts: usize,
     /// Levels of compression to choose from.
@@ -50,40 +50,44 @@ pub(super) struct StepLanes {
 }
 
 impl<'a> Rule<'a> {
-    pub(super) fn new(field: &'a Field, options: &'a InnerOptions, n_cuts: usize) -> Self {
+    pub(super) fn new(
+        rollout: &'a RolloutTables,
+        options: &'a InnerOptions,
+        n_cuts: usize,
+    ) -> Self {
         let level = |share: &f32| {
             let last = (COMPRESSION_LEVELS - 1) as f32;
             ((share * last).round() as usize).min(COMPRESSION_LEVELS - 1)
         };
-        let [_, band, _] = field.most();
+        let [_, band, _] = rollout.most();
         Self {
-            field,
+            rollout,
             options,
             n_cuts,
             levels: match options.levels.is_empty() {
                 true => vec![COMPRESSION_LEVELS - 1],
                 false => options.levels.iter().map(level).collect(),
             },
-            upload_joules: (0..field.n_terminals()).map(|n| field.upload_joules(n)).collect(),
+            upload_joules: (0..rollout.n_terminals()).map(|n| rollout.upload_joules(n)).collect(),
             // A hundredth of a joule for the whole band; each plan starts from what it finds then.
             log_price: (0.01 / band).ln(),
         }
     }
 
     pub(super) fn n_terminals(&self) -> usize {
-        self.field.n_terminals()
+        self.rollout.n_terminals()
     }
 
     /// The knobs of a step as quantities.
     pub(super) fn step_lanes(&self, knobs: &[Lanes]) -> StepLanes {
-        let [deadline, ..] = self.field.most();
+        let [deadline, ..] = self.rollout.most();
         let most = (self.n_terminals() as f32).log2();
         let least = self.options.least_time.log2();
         let mut found = StepLanes {
             count: [1.0; LANES],
             finish: [deadline; LANES],
             noise_price: [1.0; LANES],
-            joule_price: [self.field.joule_price(); LANES],
+            joule_price: [self.rollout.joule_price(); LANES],
         };
         for lane in 0..LANES {
             found.count[lane] = exp2(knobs[0][lane].clamp(0.0, most)).round();
@@ -105,7 +109,7 @@ impl<'a> Rule<'a> {
     ) {
         let (knobs, tilts) = numbers.split_at(KNOBS);
         let lanes = self.step_lanes(knobs);
-        self.field.worths(futures, &lanes.count, &mut work.worths);
+        self.rollout.worths(futures, &lanes.count, &mut work.worths);
         // The first step is executed: its prices are settled before its choices are.
         let passes = if step == 0 { 2 } else { 1 };
         for _ in 0..passes {
@@ -141,7 +145,7 @@ impl<'a> Rule<'a> {
     ) {
         work.demands.resize(self.n_terminals(), DemandLanes::ZERO);
         demand(self, futures, step, finish, work, actions);
-        let band = self.field.free_band(futures, step, actions);
+        let band = self.rollout.free_band(futures, step, actions);
         share_lanes(&mut work.demands, &band, self.options.price_turns, &mut work.log_price);
         powers(self, step, work, actions);
     }
@@ -193,50 +197,53 @@ fn cheapest(
     price: &Lanes,
     worths: &WorthLanes,
 ) -> Cheapest {
-    let field = rule.field;
-    let [_, _, most_power] = field.most();
+    let rollout = rule.rollout;
+    let [_, _, most_power] = rollout.most();
     let (signal, radio, tables) =
-        (field.signal(step, n), field.radio_factor(n), field.cut_tables(n));
-    let aggregates = field.aggregates(step);
-    let held = field.layer_bits(&futures.held[n]);
-    let pending = field.layer_bits(&futures.pending[n]);
+        (rollout.signal(step, n), rollout.radio_factor(n), rollout.cut_tables(n));
+    let aggregates = rollout.aggregates(step);
+    let held = rollout.layer_bits(&futures.held[n]);
+    let pending = rollout.layer_bits(&futures.pending[n]);
     let upload = rule.upload_joules[n] * rule.options.copy_price;
-    let (factor, bit_price) = (field.joule_factor(n), field.bit_price());
+    let (factor, bit_price) = (rollout.joule_factor(n), rollout.bit_price());
     let share = worths.shares[n];
     let spared = spared(rule, step, n, lanes, &pending);
     let mut best = Cheapest { cost: [IMPOSSIBLE; LANES], cut: [0.0; LANES], level: [0.0; LANES] };
-    let deepest = field.deepest_fitting(n);
+    let deepest = rollout.deepest_fitting(n);
     if tables.excess[0] > 0.0 && deepest == 0 {
         return best;
     }
     let middle = rule.levels[rule.levels.len() / 2];
     for cut in (0..rule.n_cuts).take(deepest + 1) {
-        let (bits, seconds) = (field.cut_bits(cut), tables.seconds[cut]);
+        let (bits, seconds) = (rollout.cut_bits(cut), tables.seconds[cut]);
         let (joules, depth) = (tables.joules[cut], tables.depth[cut]);
-        let [up, down, _] = field.sizes(cut, middle);
+        let [up, down, _] = rollout.sizes(cut, middle);
         let (mut more_up, mut more_down) = ([0.0; LANES], [0.0; LANES]);
-        let (mut grown, mut spread, mut time) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-        let mut fixed = [0.0; LANES];
+        let (mut spread, mut time) = ([0.0; LANES], [0.0; LANES]);
+        let (mut fixed, mut scaled) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
             let delivered = if bits > pending[lane] { bits } else { pending[lane] };
-            let later = field.message(delivered) - field.message(pending[lane]);
-            more_up[lane] = if aggregates { field.message(delivered) } else { 0.0 };
-            more_down[lane] = field.message(bits - held[lane]);
+            let later = rollout.message(delivered) - rollout.message(pending[lane]);
+            more_up[lane] = if aggregates { rollout.message(delivered) } else { 0.0 };
+            more_down[lane] = rollout.message(bits - held[lane]);
             let copy = if aggregates { 0.0 } else { later * upload };
             time[lane] = lanes.finish[lane] - seconds;
             let left = if time[lane] > 1e-4 { time[lane] } else { 1e-4 };
             let sent = up + more_up[lane];
             let sending = left * sent / (sent + down + more_down[lane]);
-            let x = exponent(price[lane] * signal / (radio * sending));
-            // Priced energy over that of an unlimited band, and the power over its least.
-            grown[lane] = exp2(x * std::f32::consts::LOG2_E);
-            spread[lane] = exp_m1(x) / x;
+            scaled[lane] = price[lane] * signal / (radio * sending);
             fixed[lane] = lanes.joule_price[lane] * factor * (joules + copy)
                 - spared[lane]
                 - share[lane] * worths.depth[lane] * depth;
         }
+        // Priced energy over that of an unlimited band, and the power over its least.
+        let x = exponents(&scaled);
+        let grown = exps(&x);
+        for lane in 0..LANES {
+            spread[lane] = exp_m1(x[lane]) / x[lane];
+        }
         for &level in &rule.levels {
-            let [up, down, noise] = field.sizes(cut, level);
+            let [up, down, noise] = rollout.sizes(cut, level);
             for lane in 0..LANES {
                 let sent = up + more_up[lane];
                 let left = if time[lane] > 1e-4 { time[lane] } else { 1e-4 };
@@ -266,20 +273,20 @@ fn cheapest(
 /// upload over a slice of the band at full power, and the round may wait for it.
 #[inline(always)]
 fn spared(rule: &Rule<'_>, step: usize, n: usize, lanes: &StepLanes, pending: &Lanes) -> Lanes {
-    let field = rule.field;
+    let rollout = rule.rollout;
     let mut spared = [0.0; LANES];
-    if !field.aggregates(step) {
+    if !rollout.aggregates(step) {
         return spared;
     }
-    let [_, _, power] = field.most();
-    let (seconds, closes) = (field.upload_seconds(field.signal(step, n)), field.closes());
-    let (watts, waiting) = (power * field.radio_factor(n), field.waiting_price());
+    let [_, _, power] = rollout.most();
+    let (seconds, closes) = (rollout.upload_seconds(rollout.signal(step, n)), rollout.closes());
+    let (watts, waiting) = (power * rollout.radio_factor(n), rollout.waiting_price());
     for lane in 0..LANES {
-        let sending = field.message(pending[lane]) * seconds;
+        let sending = rollout.message(pending[lane]) * seconds;
         let sending = if sending < closes { sending } else { closes };
         let late = sending - lanes.finish[lane];
         let late = if late > 0.0 { late } else { 0.0 };
-        let joules = field.joule_factor(n) * watts * sending;
+        let joules = rollout.joule_factor(n) * watts * sending;
         spared[lane] = lanes.joule_price[lane] * joules + waiting * late;
     }
     spared
@@ -335,41 +342,48 @@ vectorised! {
         work: &mut RuleLanes,
         actions: &mut [ActionLanes],
     ) {
-        let field = rule.field;
-        let [deadline, _, most_power] = field.most();
+        let rollout = rule.rollout;
+        let [deadline, _, most_power] = rollout.most();
         for n in 0..rule.n_terminals() {
             let (one, demand) = (&mut actions[n], &mut work.demands[n]);
             if all_zero(&one.scheduled) {
                 demand.scheduled = [0.0; LANES];
                 continue;
             }
-            field.job(futures, step, n, one);
-            let tables = field.cut_tables(n);
+            rollout.job(futures, step, n, one);
+            let tables = rollout.cut_tables(n);
             let [seconds, safe] = look_up([&tables.seconds, &tables.safe_seconds], &one.cut);
-            let (signal, radio) = (field.signal(step, n), field.radio_factor(n));
-            let safe_signal = field.safe_signal(n);
+            let (signal, radio) = (rollout.signal(step, n), rollout.radio_factor(n));
+            let safe_signal = rollout.safe_signal(n);
             let (sending, receiving, wanted) = (one.sending, one.receiving, one.scheduled);
             let mut found = DemandLanes::ZERO;
+            let (mut ratio, mut safe_ratio) = ([0.0; LANES], [0.0; LANES]);
+            let (mut time, mut safe_rate) = ([0.0; LANES], [0.0; LANES]);
             for lane in 0..LANES {
                 let (sent, bits) = (sending[lane], sending[lane] + receiving[lane]);
-                let time = finish[lane] - seconds[lane];
-                let left = if time > 1e-4 { time } else { 1e-4 };
-                let rate = bits * std::f32::consts::LN_2 / left;
-                let mut most = most_exponent_lane(most_power * signal / rate);
-                if step == 0 {
-                    let safe_left = deadline - safe[lane];
-                    let safe_left = if safe_left > 1e-4 { safe_left } else { 1e-4 };
-                    let safe_rate = MARGIN * bits * std::f32::consts::LN_2 / safe_left;
-                    let safe_most = most_exponent_lane(most_power * safe_signal / safe_rate);
-                    // In units of the other: both are rates over a bandwidth.
-                    let bound = safe_most * rate / safe_rate;
-                    most = if bound < most { bound } else { most };
-                }
-                let able = if most > 0.0 && time > 1e-4 { 1.0 } else { 0.0 };
-                found.scheduled[lane] = wanted[lane] * able;
-                found.rate[lane] = rate;
-                found.most[lane] = most;
+                time[lane] = finish[lane] - seconds[lane];
+                let left = if time[lane] > 1e-4 { time[lane] } else { 1e-4 };
+                let safe_left = deadline - safe[lane];
+                let safe_left = if safe_left > 1e-4 { safe_left } else { 1e-4 };
+                found.rate[lane] = bits * std::f32::consts::LN_2 / left;
+                safe_rate[lane] = MARGIN * bits * std::f32::consts::LN_2 / safe_left;
+                ratio[lane] = most_power * signal / found.rate[lane];
+                safe_ratio[lane] = most_power * safe_signal / safe_rate[lane];
                 found.weight[lane] = signal * bits / (radio * left * sent);
+            }
+            found.most = most_exponents(&ratio);
+            if step == 0 {
+                let safe_most = most_exponents(&safe_ratio);
+                for lane in 0..LANES {
+                    // In units of the other: both are rates over a bandwidth.
+                    let bound = safe_most[lane] * found.rate[lane] / safe_rate[lane];
+                    let most = found.most[lane];
+                    found.most[lane] = if bound < most { bound } else { most };
+                }
+            }
+            for lane in 0..LANES {
+                let is_able = found.most[lane] > 0.0 && time[lane] > 1e-4;
+                found.scheduled[lane] = wanted[lane] * if is_able { 1.0 } else { 0.0 };
             }
             one.scheduled = found.scheduled;
             *demand = found;
@@ -381,17 +395,17 @@ vectorised! {
     /// Sets bandwidths and powers: the larger of the power for the finishing time and, in the first
     /// step, the one with which the deadline is met for sure.
     fn powers(rule: &Rule<'_>, step: usize, work: &mut RuleLanes, actions: &mut [ActionLanes]) {
-        let field = rule.field;
-        let [deadline, _, most_power] = field.most();
+        let rollout = rule.rollout;
+        let [deadline, _, most_power] = rollout.most();
         for n in 0..rule.n_terminals() {
             let (one, demand) = (&mut actions[n], &work.demands[n]);
             if all_zero(&one.scheduled) {
                 (one.bandwidth, one.power) = ([0.0; LANES], [0.0; LANES]);
                 continue;
             }
-            let tables = field.cut_tables(n);
+            let tables = rollout.cut_tables(n);
             let [safe] = look_up([&tables.safe_seconds], &one.cut);
-            let (signal, safe_signal) = (field.signal(step, n), field.safe_signal(n));
+            let (signal, safe_signal) = (rollout.signal(step, n), rollout.safe_signal(n));
             let (sending, receiving) = (one.sending, one.receiving);
             let (mut power, rate) = ([0.0; LANES], demand.rate);
             for lane in 0..LANES {

@@ -3,7 +3,7 @@
 use super::rule::{KNOBS, Rule, RuleLanes};
 use crate::allocate::tilp::Tilp;
 use crate::lanes::{LANES, Lanes};
-use crate::twin::Moves as ActionLanes;
+use crate::twin::ActionLanes;
 
 /// A size of the round with its best finishing time.
 struct Scanned {
@@ -38,7 +38,7 @@ impl Tilp {
 
 /// Sixteen finishing times at once; the one with the largest reward of the first round.
 fn scan(rule: &Rule<'_>, size: usize) -> Scanned {
-    let field = rule.field;
+    let rollout = rule.rollout;
     let least = rule.options.least_time.log2();
     let times: Lanes =
         std::array::from_fn(|lane| least * (LANES - 1 - lane) as f32 / (LANES - 1) as f32);
@@ -47,10 +47,10 @@ fn scan(rule: &Rule<'_>, size: usize) -> Scanned {
     let mut work = RuleLanes::default();
     work.log_price = [rule.log_price; LANES];
     let mut actions = vec![ActionLanes::ZERO; rule.n_terminals()];
-    let mut futures = field.start().clone();
+    let mut futures = rollout.start().clone();
     rule.decode(&futures, 0, &numbers, &mut work, &mut actions);
     let mut rewards = [0.0; LANES];
-    field.step(&mut futures, 0, &actions, &mut rewards);
+    rollout.step(&mut futures, 0, &actions, &mut rewards);
     let value = |lane: usize| {
         let nobody = if futures.n_trained[lane] > 0.0 { 0.0 } else { 1.0 };
         rewards[lane] - nobody

@@ -20,9 +20,9 @@ pub(in crate::allocate::tilp) fn inner_planner(n: usize, seed: u64) -> (Tilp, Ob
 
 /// A whole plan.
 pub(in crate::allocate::tilp) fn planned_by(tilp: &mut Tilp, seen: &Observation) -> Planned {
-    let sights = tilp.sights(seen, tilp.options.horizon);
-    let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
-    tilp.plan(seen, &sights, &now)
+    let inputs = tilp.inputs(seen, tilp.options.horizon);
+    let now = inputs.features.agent_state(&inputs.rollout, inputs.rollout.start(), 0);
+    tilp.plan(seen, &inputs, &now)
 }
 
 /// The return of the best plan of the inner solver.
@@ -59,13 +59,13 @@ fn fifty_terminals_over_sixteen_steps_beat_sampling_and_random_search() {
 
 /// The best return over everybody's cuts and six compressions, in and out, and sixteen finishing
 /// times, band and power solved; and the median.
-fn enumerated_first_steps(tilp: &Tilp, sights: &Sights) -> [f32; 2] {
-    let n = sights.field.n_terminals();
+fn enumerated_first_steps(tilp: &Tilp, inputs: &PlanInputs) -> [f32; 2] {
+    let n = inputs.rollout.n_terminals();
     let mut ways = Vec::new();
     for terminal in 0..n {
         let idle = Choice { reals: [0.5, 1.0, 1.0], category: 0, flag: false };
         let mut own = vec![idle];
-        for category in 0..=sights.field.deepest_fitting(terminal) {
+        for category in 0..=inputs.rollout.deepest_fitting(terminal) {
             for level in [52, 80, 102, 110, 119, 127] {
                 let share = level as f32 / (COMPRESSION_LEVELS - 1) as f32;
                 own.push(Choice { reals: [0.5, 1.0, share], category, flag: true });
@@ -81,7 +81,7 @@ fn enumerated_first_steps(tilp: &Tilp, sights: &Sights) -> [f32; 2] {
             choices.push(own[number % own.len()]);
             number /= own.len();
         }
-        let best = tilp.returns_over_times(sights, &choices).into_iter();
+        let best = tilp.returns_over_times(inputs, &choices).into_iter();
         returns.push(best.fold(f32::NEG_INFINITY, f32::max));
     }
     returns.sort_by(f32::total_cmp);
@@ -94,8 +94,8 @@ fn one_step_is_within_one_percent_of_the_best_of_all_cuts_and_compressions() {
     for instance in 0..100 {
         let mut fake = Fake::new(2 + usize::from(instance % 5 == 0), DEFAULT, 5000 + instance);
         let (mut tilp, seen) = after(&mut fake, instance % 24, inner_options(1, 2.0), instance);
-        let sights = tilp.sights(&seen, 1);
-        let [best, median] = enumerated_first_steps(&tilp, &sights);
+        let inputs = tilp.inputs(&seen, 1);
+        let [best, median] = enumerated_first_steps(&tilp, &inputs);
         let missing = best - inner_planned(&mut tilp, &seen);
         short[0].push(missing / best.abs());
         short[1].push(missing / (best - median).max(1e-9));

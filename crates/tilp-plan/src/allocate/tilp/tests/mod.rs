@@ -6,7 +6,7 @@ mod knobs;
 
 pub(super) use inner::{inner_planner, planned_by};
 
-use super::plan::Sights;
+use super::plan::PlanInputs;
 use super::*;
 use crate::lanes::Lanes;
 use crate::round::Observation;
@@ -57,9 +57,9 @@ fn after(fake: &mut Fake, rounds: u64, options: TilpOptions, seed: u64) -> (Tilp
 
 /// The return of the best sequence that a planner finds.
 fn planned(tilp: &mut Tilp, seen: &Observation) -> f32 {
-    let sights = tilp.sights(seen, tilp.options.horizon);
-    let now = sights.sight.scene(&sights.field, sights.field.start(), 0);
-    tilp.search(seen, &sights, &now).best.score
+    let inputs = tilp.inputs(seen, tilp.options.horizon);
+    let now = inputs.features.agent_state(&inputs.rollout, inputs.rollout.start(), 0);
+    tilp.search(seen, &inputs, &now).best.score
 }
 
 /// What every terminal can do on a coarse grid: stay idle, or take part with one of the cuts,
@@ -76,10 +76,10 @@ fn grid(cuts: &[usize], powers: &[f32], compressions: &[f32]) -> Vec<Choice> {
 }
 
 /// The best and the median return of all sequences on the grid.
-fn enumerated(tilp: &Tilp, sights: &Sights, grid: &[Choice]) -> [f32; 2] {
-    let n_cells = sights.field.n_terminals() * sights.field.n_steps();
+fn enumerated(tilp: &Tilp, inputs: &PlanInputs, grid: &[Choice]) -> [f32; 2] {
+    let n_cells = inputs.rollout.n_terminals() * inputs.rollout.n_steps();
     let total = grid.len().pow(n_cells as u32);
-    let mut cells = vec![Cell::ZERO; n_cells];
+    let mut cells = vec![ChoiceLanes::ZERO; n_cells];
     let mut returns = Vec::with_capacity(total + LANES);
     for first in (0..total).step_by(LANES) {
         for lane in 0..LANES {
@@ -90,8 +90,8 @@ fn enumerated(tilp: &Tilp, sights: &Sights, grid: &[Choice]) -> [f32; 2] {
                 number /= grid.len();
             }
         }
-        let n_terminals = sights.field.n_terminals();
-        returns.extend(tilp.score(sights, Candidates { group: 0, n_terminals, cells: &cells }));
+        let n_terminals = inputs.rollout.n_terminals();
+        returns.extend(tilp.score(inputs, Candidates { group: 0, n_terminals, cells: &cells }));
     }
     returns.truncate(total);
     let (below, median, above) = returns.select_nth_unstable_by(total / 2, f32::total_cmp);
@@ -100,8 +100,8 @@ fn enumerated(tilp: &Tilp, sights: &Sights, grid: &[Choice]) -> [f32; 2] {
 }
 
 /// The nearest of the grid to what a candidate would have a terminal do.
-fn snapped(cell: &Cell, grid: &[Choice]) -> Cell {
-    let mut on_grid = Cell::ZERO;
+fn snapped(cell: &ChoiceLanes, grid: &[Choice]) -> ChoiceLanes {
+    let mut on_grid = ChoiceLanes::ZERO;
     for lane in 0..LANES {
         let flag = cell.flag[lane] > 0.5;
         let distance = |one: &Choice| {
@@ -117,15 +117,16 @@ fn snapped(cell: &Cell, grid: &[Choice]) -> Cell {
 }
 
 /// The return of the best sequence that a planner finds which can choose from the grid only.
-fn planned_on_grid(tilp: &Tilp, sights: &Sights, grid: &[Choice]) -> f32 {
-    let distribution = &guide::prior(&tilp.twin, sights, &tilp.options);
+fn planned_on_grid(tilp: &Tilp, inputs: &PlanInputs, grid: &[Choice]) -> f32 {
+    let distribution = &guide::prior(&tilp.twin, inputs, &tilp.options);
     let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
-        let cells: Vec<Cell> = candidates.cells.iter().map(|cell| snapped(cell, grid)).collect();
-        *scores = tilp.score(sights, Candidates { cells: &cells, ..candidates });
+        let cells: Vec<ChoiceLanes> =
+            candidates.cells.iter().map(|cell| snapped(cell, grid)).collect();
+        *scores = tilp.score(inputs, Candidates { cells: &cells, ..candidates });
     };
     let start = Start { distribution, actor: None, seed: tilp.seed.named("search") };
     let mut planner = Planner::default();
-    for sequence in guide::sequences(&tilp.twin, sights, &tilp.options) {
+    for sequence in guide::sequences(&tilp.twin, inputs, &tilp.options) {
         planner.suggest(&sequence);
     }
     planner.search(&tilp.options.cem, start, &score, &mut || false).best.score
@@ -140,9 +141,9 @@ fn shortfalls(cem: Cem, horizon: usize, grid: &[Choice]) -> [Vec<f32>; 2] {
         let options = options(cem, horizon, 2.0, PARTS);
         // Up to 23 rounds on: some states are rounds that aggregate, some have seen nothing yet.
         let (tilp, seen) = after(&mut fake, instance % 24, options, instance);
-        let sights = tilp.sights(&seen, horizon);
-        let [best, median] = enumerated(&tilp, &sights, grid);
-        let short = best - planned_on_grid(&tilp, &sights, grid);
+        let inputs = tilp.inputs(&seen, horizon);
+        let [best, median] = enumerated(&tilp, &inputs, grid);
+        let short = best - planned_on_grid(&tilp, &inputs, grid);
         [short / best.abs(), short / (best - median).max(1e-9)]
     };
     let found: Vec<[f32; 2]> = (0..100).map(shortfall).collect();
@@ -171,10 +172,10 @@ fn two_steps_of_three_terminals_are_within_one_percent_of_the_best_of_the_grid()
 
 /// The best of ten times the samples of a whole search, all drawn from where the search starts.
 fn at_random(tilp: &Tilp, seen: &Observation) -> f32 {
-    let sights = tilp.sights(seen, tilp.options.horizon);
-    let distribution = &guide::prior(&tilp.twin, &sights, &tilp.options);
+    let inputs = tilp.inputs(seen, tilp.options.horizon);
+    let distribution = &guide::prior(&tilp.twin, &inputs, &tilp.options);
     let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
-        *scores = tilp.score(&sights, candidates);
+        *scores = tilp.score(&inputs, candidates);
     };
     let Cem { samples, iterations, .. } = tilp.options.cem;
     let mut best = f32::NEG_INFINITY;

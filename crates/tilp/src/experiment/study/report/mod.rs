@@ -16,6 +16,7 @@ pub use events::EVENT_COLUMNS;
 pub(in crate::experiment) use page::{STYLE, escaped};
 
 use super::check::folder_name;
+use super::equal_budget;
 use super::finished::FINISHED;
 use super::folder::{PLAN, SCENARIO, note, note_text};
 use super::{
@@ -127,6 +128,8 @@ impl Section {
         files.extend(self.failures.iter().map(|(name, note)| text(name, note.clone())));
         files.extend(events::events_csv(&self.table).map(|lines| text("events.csv", lines)));
         files.extend(aims::markdown(&self.plan, &self.table).map(|aims| text("aims.md", aims)));
+        let equal = equal_budget::markdown(&self.plan, &self.table);
+        files.extend(equal.map(|lines| text("equal-budget.md", lines)));
         files.extend(self.figures.iter().flat_map(|(name, figure)| figure.files(name, paper)));
         files
     }
@@ -165,6 +168,6 @@ fn figures_of(plan: &Plan, table: &Table) -> Vec<(String, Figure)> {
         .into_iter()
         .flatten()
         .collect(),
-        StudyKind::Ablate => Vec::new(),
+        StudyKind::Ablate | StudyKind::EqualBudget => Vec::new(),
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn published(
     match question {
         StudyKind::Compare => TABLES.main.iter().find(|row| row.name == plain),
         StudyKind::Ablate => TABLES.ablation.iter().find(|row| row.name == point),
-        StudyKind::Sweep(_) => None,
+        StudyKind::Sweep(_) | StudyKind::EqualBudget => None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! What actor and critic see of a state, and how actions look to them.
 
 use crate::lanes::{LANES, Lanes, exp2, ln, vectorised};
-use crate::rl::actor::Scenes;
-use crate::rl::replay::Scene;
+use crate::rl::actor::AgentStates;
+use crate::rl::replay::AgentState;
 use crate::round::{Limits, TerminalDecision};
 use crate::search::sample::Choice;
-use crate::twin::{Field, Futures, Twin, TwinState};
+use crate::twin::{Futures, RolloutTables, Twin, TwinState};
 
 /// Features of a terminal.
 pub(super) const SPACE_TERMINALS: usize = 7;
@@ -13,7 +13,7 @@ pub(super) const SPACE_TERMINALS: usize = 7;
 pub(super) const SPACE_GLOBALS: usize = 4;
 
 /// What does not change while a plan looks ahead.
-pub(super) struct Sight {
+pub(super) struct FeatureExtractor {
     n_layers: f32,
     /// Memory as a share of what the deepest cut takes.
     memory: Vec<f32>,
@@ -23,7 +23,7 @@ pub(super) struct Sight {
     every: u64,
 }
 
-impl Sight {
+impl FeatureExtractor {
     pub(super) fn new(twin: &Twin, state: &TwinState) -> Self {
         let nominal = twin.nominal();
         let deepest =
@@ -43,61 +43,66 @@ impl Sight {
     }
 
     /// The features of sixteen states after some steps, all about one in size.
-    pub(super) fn scenes(
+    pub(super) fn agent_states(
         &self,
-        field: &Field,
+        rollout: &RolloutTables,
         futures: &Futures,
         step: usize,
-        scenes: &mut Scenes,
+        agent_states: &mut AgentStates,
     ) {
-        let n_terminals = field.n_terminals();
-        (scenes.n_terminals, scenes.samples) = (n_terminals, LANES);
-        scenes.terminals.resize(SPACE_TERMINALS * n_terminals * LANES, 0.0);
-        scenes.globals.clear();
+        let n_terminals = rollout.n_terminals();
+        (agent_states.n_terminals, agent_states.samples) = (n_terminals, LANES);
+        agent_states.terminals.resize(SPACE_TERMINALS * n_terminals * LANES, 0.0);
+        agent_states.globals.clear();
         let mut mean = [0.0; LANES];
         for log_loss in &futures.log_loss {
             (0..LANES).for_each(|lane| mean[lane] += log_loss[lane] / n_terminals as f32);
         }
-        terminals(self, field, futures, step.min(field.n_steps() - 1), &mean, scenes);
+        terminals(self, rollout, futures, step.min(rollout.n_steps() - 1), &mean, agent_states);
         let round = self.round + step as u64;
         let ahead = self.every - 1 - (round + self.every - 1) % self.every;
         let aggregates = f32::from(u8::from(round.is_multiple_of(self.every)));
-        scenes.globals.extend_from_slice(&[ahead as f32 / self.every as f32; LANES]);
-        scenes.globals.extend_from_slice(&futures.success);
-        scenes.globals.extend_from_slice(&mean.map(|log_loss| log_loss / 3.0));
-        scenes.globals.extend_from_slice(&[aggregates; LANES]);
+        agent_states.globals.extend_from_slice(&[ahead as f32 / self.every as f32; LANES]);
+        agent_states.globals.extend_from_slice(&futures.success);
+        agent_states.globals.extend_from_slice(&mean.map(|log_loss| log_loss / 3.0));
+        agent_states.globals.extend_from_slice(&[aggregates; LANES]);
     }
 
     /// The features of one candidate's state after some steps.
-    pub(super) fn scene(&self, field: &Field, futures: &Futures, step: usize) -> Scene {
-        let mut scenes = Scenes::default();
-        self.scenes(field, futures, step, &mut scenes);
+    pub(super) fn agent_state(
+        &self,
+        rollout: &RolloutTables,
+        futures: &Futures,
+        step: usize,
+    ) -> AgentState {
+        let mut agent_states = AgentStates::default();
+        self.agent_states(rollout, futures, step, &mut agent_states);
         let first = |rows: &[f32]| rows.iter().step_by(LANES).copied().collect::<Vec<f32>>();
-        let (by_feature, n) = (first(&scenes.terminals), field.n_terminals());
+        let (by_feature, n) = (first(&agent_states.terminals), rollout.n_terminals());
         let terminals = (0..n).flat_map(|n_th| {
             let by_feature = &by_feature;
             (0..SPACE_TERMINALS).map(move |feature| by_feature[feature * n + n_th])
         });
-        Scene { terminals: terminals.collect(), globals: first(&scenes.globals) }
+        AgentState { terminals: terminals.collect(), globals: first(&agent_states.globals) }
     }
 }
 
 vectorised! {
     /// Fills in the features of all terminals.
     fn terminals(
-        sight: &Sight,
-        field: &Field,
+        features: &FeatureExtractor,
+        rollout: &RolloutTables,
         futures: &Futures,
         step: usize,
         mean: &Lanes,
-        scenes: &mut Scenes,
+        agent_states: &mut AgentStates,
     ) {
-        let n_terminals = field.n_terminals();
+        let n_terminals = rollout.n_terminals();
         for n in 0..n_terminals {
-            let features = terminal(sight, field, futures, step, n, mean);
+            let features = terminal(features, rollout, futures, step, n, mean);
             for (feature, lanes) in features.iter().enumerate() {
                 let at = (feature * n_terminals + n) * LANES;
-                scenes.terminals[at..at + LANES].copy_from_slice(lanes);
+                agent_states.terminals[at..at + LANES].copy_from_slice(lanes);
             }
         }
     }
@@ -105,8 +110,8 @@ vectorised! {
 
 #[inline(always)]
 fn terminal(
-    sight: &Sight,
-    field: &Field,
+    features: &FeatureExtractor,
+    rollout: &RolloutTables,
     futures: &Futures,
     step: usize,
     n: usize,
@@ -114,8 +119,8 @@ fn terminal(
 ) -> [Lanes; SPACE_TERMINALS] {
     // Ratios of signal to noise on a megahertz at one watt: 20 dB is a usable link.
     let decibel = |ratio: f32| 10.0 * std::f32::consts::LOG10_E * ln(ratio.max(1e-20));
-    let signal = decibel(field.signal(step, n) * 1e-6);
-    let [start, slope] = sight.lines[n];
+    let signal = decibel(rollout.signal(step, n) * 1e-6);
+    let [start, slope] = features.lines[n];
     let (mut loss, mut failure) = ([0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
         let log_loss = futures.log_loss[n][lane];
@@ -125,10 +130,10 @@ fn terminal(
     }
     [
         [(signal - 20.0) / 20.0; LANES],
-        [((signal - decibel(field.usual_signal(n) * 1e-6)) / 10.0).clamp(-3.0, 3.0); LANES],
-        futures.held[n].map(|layers| layers / sight.n_layers),
-        futures.pending[n].map(|layers| layers / sight.n_layers),
-        [sight.memory[n]; LANES],
+        [((signal - decibel(rollout.usual_signal(n) * 1e-6)) / 10.0).clamp(-3.0, 3.0); LANES],
+        futures.held[n].map(|layers| layers / features.n_layers),
+        futures.pending[n].map(|layers| layers / features.n_layers),
+        [features.memory[n]; LANES],
         loss,
         failure,
     ]
