@@ -16,8 +16,8 @@ pub fn all_zero(values: &Lanes) -> bool {
     values.iter().fold(0, |bits, value| bits | value.to_bits()) == 0
 }
 
-/// Defines a function whose loops are compiled twice: for any processor of the family, and for
-/// those with AVX2 and fused multiply-add, chosen when it is called.
+/// Defines a function whose loops are compiled three times: for any processor of the family, for
+/// those with AVX2 and fused multiply-add, and for those with AVX-512, chosen when it is called.
 ///
 /// A plain build knows only SSE2. Nothing is contracted or reordered, and a fused multiply-add that
 /// is asked for is exact by definition, in hardware or not, so both give the same bits. (A closure
@@ -38,7 +38,16 @@ macro_rules! vectorised {
                 fn wide($($input: $type),*) {
                     plain($($input),*);
                 }
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+                #[allow(clippy::too_many_arguments)]
+                fn widest($($input: $type),*) {
+                    plain($($input),*);
+                }
                 let has_fma = std::is_x86_feature_detected!("fma");
+                if has_fma && $crate::lanes::has_avx512() {
+                    // SAFETY: the processor has just been found to have what `widest` is built for.
+                    return unsafe { widest($($input),*) };
+                }
                 if has_fma && std::is_x86_feature_detected!("avx2") {
                     // SAFETY: the processor has just been found to have what `wide` is built for.
                     return unsafe { wide($($input),*) };
@@ -49,6 +58,17 @@ macro_rules! vectorised {
     };
 }
 pub use crate::vectorised;
+
+/// Whether the processor has the parts of AVX-512 that `vectorised` uses.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub fn has_avx512() -> bool {
+    std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512vl")
+        && std::is_x86_feature_detected!("avx512bw")
+        && std::is_x86_feature_detected!("avx512dq")
+        && std::is_x86_feature_detected!("avx2")
+}
 
 /// Sixteen independent xoshiro128++ generators.
 #[derive(Clone)]
