@@ -345,6 +345,15 @@ pub(crate) struct Compare {
     /// Runs of every method and seed that differ in the order of minibatches only; tables pool them
     #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub replicates: u64,
+    /// After the comparison, TiLP on the budget that each of these rivals used, and each rival on the
+    /// budget that TiLP used, seed by seed, in the folder `equal-budget` of the study. TiLP and the
+    /// rivals are compared if --methods does not say more
+    #[arg(long, value_name = "RIVALS", value_delimiter = ',')]
+    pub equal_budget: Vec<String>,
+    /// Budgets that are made equal, separated by commas: seconds, joules, or all (seconds, joules and
+    /// bytes) [default: seconds,joules,all]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', requires = "equal_budget")]
+    pub budgets: Vec<String>,
 }
 
 /// `tilp ablate`.

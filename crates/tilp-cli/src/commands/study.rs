@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tilp::experiment::study::{
-    Axis, Executor, Outcome, Plan, Question, Shard, StudyFolder, Subject, Tally, ablations,
-    comparison,
+    Axis, BudgetKind, Executor, Outcome, Plan, Question, Shard, StudyFolder, Subject, Tally,
+    ablations, comparison, equal_budgets, merged,
 };
 use tilp::run::Observer;
 use tilp::scenario::Scenario;
@@ -19,16 +19,37 @@ use crate::study_progress::StudyProgress;
 
 /// Methods against each other.
 pub(crate) fn compare(arguments: Compare) -> Result<(), Failure> {
-    let study = &arguments.study;
-    let question = question(study, &arguments.methods, "0..5", None)?;
+    let (study, rivals) = (&arguments.study, &arguments.equal_budget);
+    let kinds = budget_kinds(&arguments.budgets)?;
+    let mut methods = arguments.methods.clone();
+    if !rivals.is_empty() {
+        methods.extend(std::iter::once("tilp".to_owned()).chain(rivals.iter().cloned()));
+    }
+    let question = question(study, &methods, "0..5", None)?;
     let question = Question { replicates: arguments.replicates, ..question };
-    carry_out(study, comparison(&question), &question.scenario)
+    let scenario = &question.scenario;
+    let folder = carry_out(study, comparison(&question), scenario, None)?;
+    if rivals.is_empty() {
+        return Ok(());
+    }
+    let results = merged(&[&folder]).map_err(Failure::study)?;
+    let plan = equal_budgets(&comparison(&question), &results, rivals, &kinds);
+    let out = folder.path().join("equal-budget");
+    carry_out(study, plan.map_err(Failure::failed)?, scenario, Some(out)).map(|_| ())
+}
+
+/// All kinds of budgets if none is named.
+fn budget_kinds(named: &[String]) -> Result<Vec<BudgetKind>, Failure> {
+    match named {
+        [] => Ok(BudgetKind::NAMED.map(|(_, kind)| kind).to_vec()),
+        named => named.iter().map(|one| BudgetKind::named(one).map_err(Failure::input)).collect(),
+    }
 }
 
 /// TiLP without each of its parts.
 pub(crate) fn ablate(arguments: Ablate) -> Result<(), Failure> {
     let question = question(&arguments.study, &[], "0..3", None)?;
-    carry_out(&arguments.study, ablations(&question), &question.scenario)
+    carry_out(&arguments.study, ablations(&question), &question.scenario, None).map(|_| ())
 }
 
 /// Methods along an axis.
@@ -36,7 +57,8 @@ pub(crate) fn sweep(arguments: Sweep) -> Result<(), Failure> {
     let axis = Axis::named(&arguments.axis).map_err(Failure::input)?;
     let question = question(&arguments.study, &arguments.methods, "0..2", Some(300))?;
     let plan = tilp::experiment::study::sweep(axis, &arguments.values, &question);
-    carry_out(&arguments.study, plan.map_err(Failure::input)?, &question.scenario)
+    let plan = plan.map_err(Failure::input)?;
+    carry_out(&arguments.study, plan, &question.scenario, None).map(|_| ())
 }
 
 fn question(
@@ -129,11 +151,17 @@ pub fn study_folder(name: &str) -> PathBuf {
     PathBuf::from("studies").join(name)
 }
 
-fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {
+/// Does the runs of a study and writes its tables, in `out` or the folder that the arguments name.
+fn carry_out(
+    study: &Study,
+    plan: Plan,
+    scenario: &Scenario,
+    out: Option<PathBuf>,
+) -> Result<StudyFolder, Failure> {
     let shard = study.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
     let shard = shard.map_err(Failure::input)?;
-    let out =
-        study.out.clone().unwrap_or_else(|| usual_folder(study, &plan.question.folder(), scenario));
+    let usual = || usual_folder(study, &plan.question.folder(), scenario);
+    let out = out.or_else(|| study.out.clone()).unwrap_or_else(usual);
     let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::study)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
     let n_threads = n_threads();
@@ -150,7 +178,7 @@ fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failu
     let tally = execute(&executor, &folder, shard, &progress, &signals)?;
     output::print(&result(&folder, shard, tally, &out)?)?;
     match tally.failed {
-        0 => Ok(()),
+        0 => Ok(folder),
         failed => Err(Failure::failed(format!("{failed} runs failed, the reasons are above"))),
     }
 }

@@ -159,6 +159,35 @@ fn a_first_look_measures_often_and_says_what_it_cannot_tell() {
 }
 
 #[test]
+fn on_equal_budgets_nobody_uses_more_than_the_other_did() {
+    let scratch = Scratch::new("study-equal-budget");
+    let study = ["compare", "tiny", "--equal-budget", "random", "--seeds", "0..2"];
+    let more = ["--budgets", "seconds,joules", "--rounds", "8", "--quiet", "--out", "s"];
+    succeed(scratch.path(), &[&study[..], &more].concat());
+    let summary = |run: &str| -> serde_json::Value {
+        let path = scratch.path().join("s").join(run).join("summary.json");
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    for (kind, metric) in [("seconds", "clock_total_s"), ("joules", "energy_total_j")] {
+        for (ours, theirs) in [("tilp", "random"), ("random", "tilp")] {
+            for seed in 0..2 {
+                let budget = summary(&format!("runs/tiny/{theirs}-{seed}"));
+                let bounded = format!("equal-budget/runs/{kind}_of_{theirs}/{ours}-{seed}");
+                let run = summary(&bounded);
+                let [budget, used] = [&budget, &run].map(|one| one[metric].as_f64().unwrap());
+                assert!(used <= budget * (1.0 + 1e-12), "{bounded}: {used} of {budget}");
+                assert!(run["budget_used"][kind].as_f64().unwrap() <= 1.0, "{bounded}");
+            }
+        }
+    }
+    let table = fs::read_to_string(scratch.path().join("s/equal-budget/equal-budget.md")).unwrap();
+    assert_eq!(table.lines().filter(|line| line.contains("| random | 2 |")).count(), 4, "{table}");
+    let wrong = ["compare", "tiny", "--equal-budget", "random", "--budgets", "hours"];
+    let said = refused(&scratch, &wrong);
+    assert!(said.contains("expected seconds, joules or all"), "{said}");
+}
+
+#[test]
 fn a_shard_says_why_its_runs_failed_even_when_it_is_quiet() {
     let scratch = Scratch::new("study-failed");
     let study = ["compare", "tiny", "--rounds", "2", "--methods", "random", "--seeds", "0..2"];
