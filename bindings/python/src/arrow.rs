@@ -1,5 +1,5 @@
 //! Tables as an Arrow stream of one batch, by Arrow's C data and C stream interfaces. Numbers are
-//! handed out where they lie; flags and texts are packed as Arrow wants them.
+//! passed without a copy; flags and texts are packed in Arrow's layout.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -183,7 +183,7 @@ struct Buffers {
     pointers: Vec<*const c_void>,
     /// What was packed for it.
     owned: Vec<Vec<u8>>,
-    /// Keeps alive what lies in the table.
+    /// Keeps the memory of the table alive.
     columns: Option<Arc<Vec<TableColumn>>>,
 }
 

@@ -18,7 +18,7 @@ type Columns<'py> = (
     PyReadonlyArray2<'py, f64>,
 );
 
-/// The decisions that a user gives, for so many terminals and layers: a `Decision`, whose arrays may
+/// The user's decisions, for this number of terminals and layers: a `Decision`, whose arrays may
 /// have a leading axis for a batch, or one decision as a dict.
 pub(crate) fn read(
     given: &Bound<'_, PyAny>,

@@ -68,7 +68,7 @@ impl TwinModel {
         self.twin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns from an executed round.
+    /// Is calibrated with an executed round.
     pub(crate) fn calibrate(&self, seen: &Seen, plan: &ProjectedDecision, outcome: &Outcome) {
         self.lock().calibrate(seen, plan, outcome);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen.clone()));

@@ -100,7 +100,7 @@ impl Snapshot {
         }
     }
 
-    /// Quantities of that name and length, all finite and none of a magnitude above `most`.
+    /// Quantities of that name and length; all finite, with magnitudes up to `most`.
     pub fn bounded_f64(
         &self,
         name: &str,
@@ -114,7 +114,7 @@ impl Snapshot {
         }
     }
 
-    /// The same where NaN stands for a value that is not known.
+    /// The same, where NaN means an unknown value.
     pub fn known_f64(&self, name: &str, length: usize, most: f64) -> Result<&[f64], SnapshotError> {
         let values = self.f64(name, length)?;
         match values.iter().find(|value| value.abs() > most) {

@@ -1,4 +1,4 @@
-//! Reading and writing bytes that may come from anybody.
+//! Reading and writing untrusted bytes.
 
 /// What is wrong with received bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -20,13 +20,13 @@ use crate::errors::Failure;
 /// What the method of an environment and the environment share.
 #[derive(Default)]
 struct Shared {
-    /// The decision for the round at hand.
+    /// The decision of the present round.
     decision: Option<Decision>,
     /// What a twin of the cell starts from.
     twin: Option<(Nominal, TwinOptions)>,
 }
 
-/// A method that decides what it is told.
+/// A method that returns the decision it was given.
 struct Told(Arc<Mutex<Shared>>);
 
 impl Persist for Told {}
@@ -57,7 +57,7 @@ struct Running {
     state: TwinState,
 }
 
-/// The rounds of a world, whatever learns in it.
+/// The rounds of a cell with any kind of learner.
 trait Rounds {
     fn observe(&mut self) -> Result<Observation, Failure>;
     /// Executes a round; none if the budget does not allow it.
@@ -126,7 +126,7 @@ impl Running {
     }
 }
 
-/// A twin that has seen nothing, of what the method was told.
+/// A twin without calibration, from the inputs of the method.
 fn twin_of(shared: &Mutex<Shared>) -> Result<Twin, Failure> {
     let known = shared.lock().unwrap_or_else(PoisonError::into_inner).twin.clone();
     let missing = || Failure::Run("the method of the environment was not built".to_owned());

@@ -1,4 +1,4 @@
-//! Who steps the copies of an environment.
+//! Threads that step the copies of an environment.
 //!
 //! Twins are plain data: they are stepped where the caller is, or by a pool of threads. A cell stays
 //! in the thread that made it, so each thread keeps its share of the cells.
@@ -173,7 +173,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that has panicked has said so.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
     }

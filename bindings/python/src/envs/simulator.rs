@@ -48,7 +48,7 @@ pub(crate) struct Step {
 
 type Column = (&'static str, fn(&Step) -> f64);
 
-/// What `info` tells of a step.
+/// The contents of `info` after a step.
 pub(crate) const COLUMNS: [Column; 13] = [
     ("reward", |one| one.reward.total()),
     ("reward_task", |one| one.reward.task),

@@ -54,7 +54,7 @@ impl Profile {
         self.cuts[cut - 1].activation_elements
     }
 
-    /// K_n phi(l): operations of the terminal on a minibatch of so many samples.
+    /// K_n phi(l): operations of the terminal on a minibatch of this number of samples.
     pub fn work(&self, cut: usize, samples: usize) -> Operations {
         self.cuts[cut - 1].operations * samples as f64
     }
@@ -132,7 +132,7 @@ impl Accounting {
         }
     }
 
-    /// What a terminal has to do that fetches the whole model, trains it on so many samples and
+    /// Work of a terminal that fetches the whole model, trains it on this number of samples and
     /// sends it back. The model is its payload, so it is billed whatever `sync` says. What is
     /// fetched is in the encoding of exchanged layers. So is what is sent back without
     /// compression; with compression it is the change. A nominal payload counts 32 bits.

@@ -117,7 +117,7 @@ impl CostModel {
         }
     }
 
-    /// What a terminal with these copies and so many samples in all has to do that trains at this
+    /// Work of a terminal with these copies and this number of samples in all that trains at this
     /// cut beside others and keeps its copy until the next aggregation.
     pub fn training_job(
         &self,

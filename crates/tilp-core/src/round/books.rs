@@ -16,15 +16,15 @@ pub struct Ledger {
     pub violation: Violation,
     /// Success per terminal on report episodes, if this round was measured.
     pub report: Option<Vec<TerminalSuccess>>,
-    /// Loss of the deployed policy on each terminal's data, in the rounds in which it is looked at.
+    /// Loss of the deployed policy on each terminal's data, in the rounds in which it is measured.
     pub losses: Option<Vec<LossChange>>,
     /// Episodes run in this round for calibration and report.
     pub episodes: u64,
 }
 
 impl Ledger {
-    /// Books of a cell whose truth nobody knows: what was measured stands for what is true, and
-    /// energy counts as spent on computation, since a meter does not tell the parts apart. Bytes,
+    /// Books of a real cell, whose truth is unknown: measured values replace true ones, and
+    /// all energy counts as computation, since a meter does not separate the parts. Bytes,
     /// violations and episodes are unknown and stay zero.
     pub fn as_measured(order: &RoundOrder, outcome: &Outcome) -> Self {
         let decided = order.plan.decision().terminals.iter().zip(&outcome.terminals);

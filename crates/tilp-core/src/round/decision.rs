@@ -32,7 +32,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Nobody scheduled; every terminal at `cut`.
+    /// No terminal scheduled; every terminal at `cut`.
     pub fn idle(n_terminals: usize, cut: usize) -> Self {
         let nobody = TerminalDecision {
             scheduled: false,
@@ -239,7 +239,7 @@ impl Limits {
         }
     }
 
-    /// C8: somebody takes part. The terminal that was given most bandwidth, else the first.
+    /// C8: at least one terminal takes part. The one with the most bandwidth, otherwise the first.
     fn schedule_one(&self, wanted: &mut Decision) {
         let most = wanted
             .terminals

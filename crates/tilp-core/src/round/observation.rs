@@ -66,7 +66,7 @@ pub struct Observation {
     pub terminals: Vec<TerminalView>,
 }
 
-/// What the base station has of one terminal: its report, and what it remembers of it.
+/// Information of the base station about one terminal: its report and its stored history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TerminalView {
     /// What the terminal reported before this round.

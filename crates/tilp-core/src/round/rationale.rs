@@ -1,4 +1,4 @@
-//! What a method says about its decision: what it expects of the round, and why each terminal is
+//! The reasons of a decision: the expected outcome of the round, and why each terminal is
 //! in or out.
 
 use crate::units::{Bytes, Joules, Seconds};
@@ -6,7 +6,7 @@ use crate::units::{Bytes, Joules, Seconds};
 /// What a method says about the decision it made last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rationale {
-    /// What it expects of the round.
+    /// Expected outcome of the round.
     pub expected: ExpectedRound,
     /// One entry per terminal, in the order of the decision.
     pub terminals: Vec<TerminalRationale>,
@@ -56,14 +56,14 @@ pub struct TerminalRationale {
 /// What decided about a terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
-    /// In, for what it brings.
+    /// In, because it increases the return.
     Gain {
         /// By how much its own success is higher after the round than if it were left out.
         own_success: f64,
-        /// Return of the plan minus the return without it; none if nobody would be left.
+        /// Return of the plan minus the return without it; `None` if no terminal would be left.
         difference: Option<f64>,
     },
-    /// In, because nobody is surely in time and it has the best channel.
+    /// In, because no terminal is surely in time and it has the best channel.
     LeastBad {
         /// Its sure delay.
         sure: Seconds,
@@ -77,15 +77,15 @@ pub enum Reason {
     MemoryShort {
         /// What the first cut takes.
         need: Bytes,
-        /// What it has.
+        /// Available amount.
         budget: Bytes,
     },
-    /// Out: beside the others somebody would not surely be in time.
+    /// Out: with it, some terminal would not surely be in time.
     Crowded {
         /// The least sure delay of a round with it.
         sure: Seconds,
     },
-    /// Out: it could have been added, but the plan would not be better for it.
+    /// Out: it could have been added, but the return would not be higher.
     WorthLess {
         /// Return with it minus the return of the plan: not positive.
         difference: f64,

@@ -1,4 +1,4 @@
-//! Where terminals stand, and the large-scale gain that follows.
+//! Positions of terminals and their large-scale gains.
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -7,7 +7,7 @@ use super::pathloss::{Environment, Geometry, Sight};
 use crate::rng::Seed;
 use crate::units::{Gain, Hertz};
 
-/// A position in metres; the base station stands at the origin.
+/// A position in metres; the base station is at the origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     /// East.

@@ -78,7 +78,7 @@ fn log_softmax(logits: &mut [f32]) {
 pub struct Noise(Vec<f32>);
 
 impl Noise {
-    /// Fresh draws for so many columns.
+    /// New draws for this number of columns.
     pub fn draw(&mut self, space: &Space, columns: usize, rng: &mut Rng) {
         self.0.clear();
         let normals = space.reals * columns;

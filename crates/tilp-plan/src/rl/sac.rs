@@ -10,7 +10,7 @@ use super::replay::{AgentState, Batch, Replay, draw};
 use crate::nn::optimiser::{AdamW, Moments};
 use crate::rng::Seed;
 
-/// How to learn.
+/// Settings of learning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Width of the hidden layers of actor and critics.
@@ -82,7 +82,7 @@ pub struct ActorCriticOptions {
 }
 
 impl ActorCriticOptions {
-    /// How to learn in a space, with this discount of the future.
+    /// Settings of learning in a space, with this discount factor.
     pub fn settings(&self, space: &Space, discount: f32) -> Settings {
         let most =
             (space.categories.max(1) as f32).ln() + if space.flag { 2.0f32.ln() } else { 0.0 };

@@ -40,11 +40,11 @@ pub struct RewardInputs {
     pub gain: f64,
     /// How long it took.
     pub latency: Seconds,
-    /// What everybody spent.
+    /// Energy of all terminals.
     pub energy: Joules,
     /// Relative violation.
     pub violation: f64,
-    /// Whether anybody trained.
+    /// Whether any terminal trained.
     pub trained: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Reward {
 }
 
 impl Reward {
-    /// The terms for what a round did. A round in which nobody trains is not quick, it is lost: it
+    /// The reward terms of a round. A round without training is lost, not quick: it
     /// counts as long as the deadline.
     pub fn of(weights: &RewardWeights, scale: &Scale, inputs: &RewardInputs) -> Self {
         let RewardInputs { gain, latency, energy, violation, trained } = *inputs;
@@ -97,7 +97,7 @@ impl Twin {
         let nominal = self.nominal();
         let scheduled = || plan.decision().scheduled();
         let delay = |n: usize| outcome.terminals[n].delay.min(nominal.give_up);
-        // A meter may err beyond the deadline; who was late is known. How late, only the twin can say.
+        // A measured delay may exceed the deadline by noise. Which terminals were late is known; how late is predicted.
         let exchanges = self.exchanges(before, plan);
         let likely = |n: usize| match &exchanges[n] {
             Some(exchange) => self.network.predict(n, exchange).delay().min(nominal.give_up),

@@ -13,7 +13,7 @@ use crate::cost::{FrontCopies, Grant};
 use crate::round::{Observation, TerminalDecision, TerminalView, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 
-/// What the twin needs to know to go on from here; one entry per terminal.
+/// State of the twin at the start of a rollout; one entry per terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TwinState {
     /// The round to decide.
@@ -38,17 +38,17 @@ pub struct TwinState {
     pub bandwidth: Vec<Hertz>,
     /// Logarithm of the loss of each terminal.
     pub log_loss: Vec<f64>,
-    /// Its variance: who was not heard of for long may have forgotten.
+    /// Its variance: after a long absence of reports the terminal may have forgotten.
     pub variance: Vec<f64>,
     /// What each terminal has gained by its own samples: see [`super::TrainingTwin::advantage`].
     pub advantage: Vec<f64>,
-    /// How fast training goes on, the same in all rounds of a plan.
+    /// Speed of training, the same in all rounds of a plan.
     pub tempo: Tempo,
     /// What log-losses will do until the end of training.
     pub outlook: Outlook,
     /// Success at the end, over all terminals, doubt about these losses held against them.
     pub success: f64,
-    /// The fading to come, where it was told.
+    /// Future fading, where it was received.
     pub foresight: Option<Arc<Foresight>>,
 }
 
@@ -80,7 +80,7 @@ impl TwinState {
 /// Memory for steps, one per thread; after a step it holds the prediction of each terminal.
 #[derive(Clone, Debug)]
 pub struct Scratch {
-    /// Uncut delay; zero for who is not involved.
+    /// Uncut delay; zero if it is not involved.
     pub delays: Vec<Seconds>,
     /// Delay that is not exceeded, as sure as asked for; the likely one if nothing was asked for.
     pub safe_delays: Vec<Seconds>,
@@ -92,7 +92,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Who trains in the round last imagined.
+    /// Terminals that train in the last rollout round.
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -115,7 +115,7 @@ pub struct StepPrediction {
     pub latency: Seconds,
     /// By how much the clock advances.
     pub duration: Seconds,
-    /// Energy of everybody involved.
+    /// Energy of all involved terminals.
     pub energy: Joules,
     /// Violation, by safe delays if so asked.
     pub violation: Violation,

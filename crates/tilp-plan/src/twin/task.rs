@@ -122,7 +122,7 @@ pub struct Outlook {
 /// What is known of one terminal's success.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TaskPart {
-    /// Log-loss and logit that its curve goes through, where that was told.
+    /// Log-loss and logit of its curve, where the truth was received.
     pub anchor: Option<[f64; 2]>,
     /// What it adds to the level of its group; nothing where curves are by task.
     pub deviation: Deviation,
@@ -155,7 +155,7 @@ pub struct TaskTwin {
     n_measured: u64,
     track: Track,
     own_track: Track,
-    /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
+    /// Log-loss and logit of success on a terminal's curve, where the truth was received.
     anchors: Vec<Option<[f64; 2]>>,
 }
 
@@ -327,7 +327,7 @@ impl TaskTwin {
         }
     }
 
-    /// 90 % interval of the successes that so many episodes of a group will show.
+    /// 90 % interval of the successes in this number of episodes of a group.
     pub fn count_interval(&self, group: usize, log_losses: &[f64], episodes: u64) -> (u64, u64) {
         let law = match &self.curves {
             Curves::Groups(curves) => curves.count_law(group, log_losses, episodes),
@@ -336,7 +336,7 @@ impl TaskTwin {
         nearest_interval(&law, 0.9)
     }
 
-    /// Probability of each number of successes that so many episodes of one terminal will show.
+    /// Probability of each number of successes in this number of episodes of one terminal.
     pub fn own_law(&self, terminal: usize, log_loss: f64, episodes: u64) -> Vec<f64> {
         match &self.curves {
             Curves::Groups(_) => {

@@ -14,7 +14,7 @@ use crate::split::rule::Rule;
 use crate::split::terminal_state::TerminalState;
 use crate::units::{Hertz, Joules, Seconds};
 
-/// What learns in a simulated cell: the halves of a policy, or a law of learning. Radio, hardware
+/// The learner of a simulated cell: the halves of a policy, or a law of learning. Radio, hardware
 /// and billing are the cell's and do not depend on it.
 pub trait Learner: Persist {
     /// The terminals that are there, in the order of their ids.

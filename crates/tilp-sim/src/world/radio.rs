@@ -15,7 +15,7 @@ use crate::wireless::round_delay;
 pub enum Late {
     /// The round closes at the deadline; the terminal contributes nothing.
     Drop,
-    /// The round waits for everybody.
+    /// The round waits for all terminals.
     Wait,
 }
 
@@ -68,7 +68,7 @@ pub struct RoundTiming {
 }
 
 impl Radio {
-    /// Large-scale gain of a terminal in a round, as it is and as it is measured.
+    /// Large-scale gain of a terminal in a round, true and measured.
     pub fn gain(&self, id: TerminalId, round: u64) -> Gain {
         let Gain(usual) = self.channel.gain(id.0 as usize, round);
         Gain(usual * self.disturbances.gain_factor(id, round))

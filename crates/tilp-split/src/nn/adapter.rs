@@ -107,7 +107,7 @@ impl<'a> Gradients<'a> {
     }
 
     /// The gradient of these parameters of adapters. `unused` takes the gradients of frozen
-    /// normalisations, which nobody reads.
+    /// normalisations, which are not used.
     pub fn adapters(
         lora: Lora,
         parameters: &'a [f32],

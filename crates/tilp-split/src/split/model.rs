@@ -1,4 +1,4 @@
-//! The seam between the engine and what it trains: a model cut into numbered layers.
+//! The interface between the engine and its model: numbered layers with a cut.
 
 use std::ops::RangeInclusive;
 

@@ -25,7 +25,7 @@ pub struct ServerHalf {
     pub(super) shared: SharedLayers,
     pub(super) edges: Vec<Edge>,
     pub(super) terminals: BTreeMap<TerminalId, TerminalState>,
-    /// The last round in which anybody trained.
+    /// The last round with training.
     pub(super) last_round: u64,
 }
 

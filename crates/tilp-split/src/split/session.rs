@@ -1,4 +1,4 @@
-//! One terminal's part of a round, as the server conducts it.
+//! One terminal's part of a round, on the side of the server.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;

@@ -10,9 +10,9 @@ use super::lines::{Answer, Hello, LineError, Request};
 pub trait Kind: 'static {
     /// Its name in the lines.
     const NAME: &'static str;
-    /// What it is asked.
+    /// Its request.
     type Ask: Serialize + DeserializeOwned + JsonSchema + Clone;
-    /// What it answers.
+    /// Its answer.
     type Answer: Serialize + DeserializeOwned + JsonSchema;
 
     /// Refuses values that no equipment can mean.
@@ -128,7 +128,7 @@ pub struct MeterAnswer {
     /// Of the radio, in joules; none if the meter does not see the radio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio_j: Option<f64>,
-    /// Whether a formula says so instead of a measurement.
+    /// Whether the value comes from a formula instead of a measurement.
     pub modelled: bool,
 }
 

@@ -66,7 +66,7 @@ pub enum LineError {
     Garbage {
         /// What was expected.
         expected: &'static str,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
     /// A value in it.
@@ -170,7 +170,7 @@ pub(super) fn read_line(
 }
 
 /// The side of an adapter: greets, then answers questions until there are no more. A line that is no
-/// question ends it, since nobody knows which question it was.
+/// question ends it, since the question is unknown.
 pub fn serve<K: Kind>(
     mut source: impl BufRead,
     mut sink: impl Write,

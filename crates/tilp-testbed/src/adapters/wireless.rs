@@ -79,7 +79,7 @@ pub struct WirelessProbe {
 }
 
 impl WirelessProbe {
-    /// The channel as it is now.
+    /// The present channel.
     pub fn read(&self) -> Result<ProbeAnswer, WirelessError> {
         let (text, place) = match self.with_iw {
             true => (self.ask_iw()?, "the output of iw"),

@@ -27,7 +27,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Everybody's predicted delay in a round that closes then, by the data sheets.
+    /// Every terminal's predicted delay in a round that closes then, by the data sheets.
     pub fn delays(
         &self,
         seen: &Observation,
@@ -92,7 +92,7 @@ impl Setup {
         self.channel_at(seen, n, self.problem.cost.limits.power)
     }
 
-    /// The link of the way down: the same, unless the base station sends with a power of its own.
+    /// The downlink: the same link, unless the base station sends with its own power.
     pub fn channel_down(&self, seen: &Observation, n: usize) -> Channel {
         match self.problem.cost.downlink {
             Downlink::Shared => self.channel(seen, n),
@@ -116,7 +116,7 @@ impl Setup {
         self.need_of(seen, n, job.air(), received, self.computation_s(seen, n, job))
     }
 
-    /// What so many bytes need of the band, `received` of them on the way down.
+    /// The need for bandwidth of a number of bytes; `received` of them are downlink bytes.
     pub fn need_of(
         &self,
         seen: &Observation,
@@ -152,13 +152,13 @@ impl Setup {
         self.problem.band(seen, scheduled, aggregates)
     }
 
-    /// Whether no bandwidth lets anything through to a terminal.
+    /// Whether a terminal has rate zero at any bandwidth.
     pub fn dead(&self, seen: &Observation, n: usize) -> bool {
         let strength = self.channel(seen, n).strength_hz;
         !(strength > 0.0 && strength.is_finite())
     }
 
-    /// Predicted delay at one of so many even shares, at the cut that suits the terminal best.
+    /// Predicted delay at an even share among this number of terminals, at the terminal's fastest cut.
     pub fn even_delay(&self, seen: &Observation, n: usize, sharers: usize) -> f64 {
         let share = self.problem.cost.limits.bandwidth / sharers.max(1) as f64;
         let delay = |cut: usize| {

@@ -161,7 +161,7 @@ impl Instance {
         })
     }
 
-    /// Everybody as near as possible to one depth, for every depth and both ends of the edge.
+    /// All terminals as near as possible to one depth, for every depth and both ends of the edge.
     fn starts(&self, last: usize) -> Vec<Choice> {
         let mut depths: Vec<usize> = self.options.iter().flatten().copied().collect();
         depths.sort_unstable();

@@ -20,7 +20,7 @@ impl TrainingPart {
     /// Numbers kept of an absent terminal.
     pub(crate) const N_NUMBERS: usize = 3 + N_SHARED;
 
-    /// The terminal leaves: its copies are gone, and should it return it will begin a new series.
+    /// The terminal leaves: its copies are lost, and after a return it begins a new series.
     pub(crate) fn leave(&mut self) {
         (self.since, self.series) = (0.0, None);
     }
@@ -57,7 +57,7 @@ impl TrainingTwin {
         }
     }
 
-    /// A terminal that returns after so many rounds: its level has drifted.
+    /// A terminal that returns after this number of rounds: its level has drifted.
     pub(crate) fn aged(&self, part: TrainingPart, rounds: f64) -> TrainingPart {
         let drift = rounds * self.options.drift * self.options.drift;
         let level = part.level.map(|one| Level { variance: one.variance + drift, ..one });

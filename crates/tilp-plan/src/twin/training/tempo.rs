@@ -1,4 +1,4 @@
-//! How fast training goes on in a round, whoever takes part in it.
+//! Speed of training in a round, independent of its participants.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ impl SwingBy {
     }
 }
 
-/// How fast training goes on in a round.
+/// Speed of training in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tempo {
     /// Factor on all weights but that of any round.

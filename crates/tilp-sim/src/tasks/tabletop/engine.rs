@@ -78,7 +78,7 @@ pub(super) trait Physics {
     /// The bin, shelf, block, cabinet or housing.
     fn fixture(&self) -> Pose;
 
-    /// Every shape but the table, with its pose and whose it is, for drawing.
+    /// Every shape except the table, with its pose and its owner, for drawing.
     fn shapes(&self) -> Vec<(Owner, SharedShape, Pose)>;
 
     /// Masses of object and of the two fingers in kilograms, to compare engines by.
@@ -86,7 +86,7 @@ pub(super) trait Physics {
     fn masses(&self) -> [f32; 3];
 }
 
-/// Whom a drawn shape belongs to.
+/// Owner of a drawn shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Hand,

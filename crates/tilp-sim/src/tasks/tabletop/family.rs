@@ -58,7 +58,7 @@ impl Family {
         self as usize
     }
 
-    /// Whether the robot lifts the object, so that its weight decides.
+    /// Whether the robot lifts the object, so that its weight matters.
     pub fn lifts(self) -> bool {
         matches!(self, Family::Bin | Family::Shelf | Family::Stack | Family::Peg)
     }

@@ -30,7 +30,7 @@ pub(super) struct State {
     pub opening: f32,
     /// Which finger touches the object.
     pub touches: [bool; 2],
-    /// Whether the fingers were last told to shut.
+    /// Whether the last command closes the fingers.
     pub shut: bool,
     /// Point at which the object is handled.
     pub handle: Vector,
@@ -86,7 +86,7 @@ impl<'a> Robot<'a> {
         self.physics.advance(step, self.shut);
     }
 
-    /// Whether the task is done; the predicate of each family stands in `success.rs`.
+    /// Whether the task is done; `success.rs` has the predicate of each family.
     pub fn succeeded(&self) -> bool {
         success::succeeded(&self.cell.variant, &self.state())
     }
@@ -140,7 +140,7 @@ mod tests {
         Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut rng))
     }
 
-    /// Lets a robot act at random for a whole episode and shows every observation.
+    /// Runs an episode with random actions and passes every observation on.
     fn stagger(cell: &Workcell, seed: Seed, mut show: impl FnMut([f32; OBSERVATION])) -> bool {
         let mut robot = Robot::reset(cell, seed.named("episode"));
         let mut rng = seed.stream("actions");

@@ -83,7 +83,7 @@ impl Architecture {
         require(inside && rising && !self.cuts.is_empty(), "cuts", &self.cuts, expected)
     }
 
-    /// An architecture may come from a file of anybody: no product of sizes may overflow.
+    /// An architecture may come from an untrusted file: no product of sizes may overflow.
     fn check_limits(&self) -> Result<(), ArchitectureError> {
         let limit = |field, value: usize, most: usize| {
             require(value <= most, field, value, format!("at most {most}"))
