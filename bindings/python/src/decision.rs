@@ -46,7 +46,7 @@ pub(crate) fn read(
     Ok((0..n_decisions).map(one).collect::<Result<_, _>>()?)
 }
 
-/// What a decision has besides its columns.
+/// Fields of a decision other than its columns.
 struct Rest {
     fallback: bool,
     order: Vec<usize>,

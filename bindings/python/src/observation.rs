@@ -1,4 +1,4 @@
-//! What a method sees before a round, as arrays.
+//! The observation of a method before a round, as arrays.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well.
+//! Failures of commands and their exit codes.
 
 use std::fmt::Display;
 use std::io::ErrorKind;

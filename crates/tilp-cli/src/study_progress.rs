@@ -116,7 +116,7 @@ impl StudyProgress {
         JobProgress { study: self, job, rounds: 0 }
     }
 
-    /// What time it is.
+    /// The clock.
     pub(crate) fn time(&self) -> &dyn Time {
         &self.time
     }

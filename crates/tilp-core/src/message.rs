@@ -19,7 +19,7 @@ pub const MESSAGE_HEADER_BYTES: usize = 20;
 const MARK: u16 = 0x4c54;
 const VERSION: u8 = 2;
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {

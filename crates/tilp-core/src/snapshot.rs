@@ -45,7 +45,7 @@ pub enum SnapshotError {
         name: String,
         /// The value.
         value: String,
-        /// What is possible.
+        /// Accepted values.
         expected: String,
     },
 }
@@ -216,7 +216,7 @@ impl Array {
     }
 }
 
-/// What survives a kill: state goes out to a snapshot and comes back bit for bit.
+/// State that survives a kill: it is saved to a snapshot and restored bit for bit.
 pub trait Persist {
     /// Writes the state.
     fn save(&self, _snapshot: &mut Snapshot) {}

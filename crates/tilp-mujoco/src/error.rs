@@ -1,4 +1,4 @@
-//! What can be wrong with files, states and actions from outside.
+//! Errors in external files, states and actions.
 
 use std::path::{Path, PathBuf};
 

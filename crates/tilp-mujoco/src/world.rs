@@ -44,7 +44,7 @@ pub struct Joint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actuator(usize);
 
-/// Where a body is and how it is turned.
+/// Pose of a body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pose {
     /// Metres, in the world's frame.
@@ -188,7 +188,7 @@ fn refused(place: &str, reason: impl ToString) -> Error {
 
 /// Names.
 impl World {
-    /// Where this world came from, for messages.
+    /// Source of this world, for messages.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -358,7 +358,7 @@ impl World {
 
 /// Readings.
 impl World {
-    /// Where a body is.
+    /// Position of a body.
     pub fn pose(&self, body: Body) -> Pose {
         Pose { position_m: self.data.xpos()[body.0], quaternion: self.data.xquat()[body.0] }
     }
@@ -374,12 +374,12 @@ impl World {
         self.data.model().body_mass()[body.0]
     }
 
-    /// Where a site is, in metres.
+    /// Position of a site, in metres.
     pub fn site_position_m(&self, site: Site) -> Vector {
         self.data.site_xpos()[site.0]
     }
 
-    /// How a site is turned; columns are its axes.
+    /// Rotation of a site; columns are its axes.
     pub fn site_rotation(&self, site: Site) -> Matrix<3, 3> {
         rows(&self.data.site_xmat()[site.0])
     }

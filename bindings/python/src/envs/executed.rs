@@ -17,12 +17,12 @@ use super::simulator::{Simulator, Step};
 use super::view;
 use crate::errors::Failure;
 
-/// What the method of an environment and the environment share.
+/// State shared by an environment and its method.
 #[derive(Default)]
 struct Shared {
     /// The decision of the present round.
     decision: Option<Decision>,
-    /// What a twin of the cell starts from.
+    /// Initial state of a twin of the cell.
     twin: Option<(Nominal, TwinOptions)>,
 }
 
@@ -144,7 +144,7 @@ impl Executed {
     }
 }
 
-/// What a round was rewarded with and what it cost, the twin having learned from it.
+/// Reward and costs of a round, after the twin was calibrated with it.
 fn learn(running: &mut Running, record: &RoundRecord) -> Step {
     let RoundRecord { seen, order, outcome, books, .. } = record;
     let before = running.state.clone();
@@ -219,7 +219,7 @@ impl Simulator for Executed {
     }
 }
 
-/// What the base station sees in the first round of a scenario.
+/// Observation of the first round of a scenario.
 pub(crate) fn first_observation(scenario: &Scenario, seed: u64) -> Result<Observation, Failure> {
     Ok(Running::new(scenario, seed)?.seen)
 }

@@ -16,7 +16,7 @@ use crate::errors::Failure;
 /// An imagined cell: costs and learning as the twin predicts them, and a fading that is drawn.
 pub(crate) struct Imagined {
     twin: Arc<Twin>,
-    /// What every episode starts from.
+    /// Initial state of every episode.
     start: Arc<Observation>,
     /// The observation of the present round, restricted to the terminals of the start.
     seen: Observation,

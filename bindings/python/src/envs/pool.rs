@@ -14,7 +14,7 @@ use super::simulator::{Simulator, Step};
 use super::view::{Form, decode};
 use crate::errors::Failure;
 
-/// What is seen after a step, and what came of it.
+/// Observation and result of a step.
 type Stepped = (Vec<f32>, Step);
 
 /// Makes a copy. Called in the thread that steps it.
@@ -115,7 +115,7 @@ fn stepped(
     Ok((looked(copy, length), step))
 }
 
-/// What a thread is asked to do.
+/// A request to a thread.
 enum Order {
     Reset { place: usize, seed: u64, length: usize },
     Step { place: usize, action: Option<Vec<f64>>, form: Form, length: usize },

@@ -19,7 +19,7 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What the system refused may be granted another time; everything else is bad input.
+/// An error of the system may be temporary; every other error is bad input.
 pub(super) fn refused(error: EnrolError) -> Failure {
     match &error {
         EnrolError::File { error: cause, .. } if cause.kind() != std::io::ErrorKind::NotFound => {

@@ -174,7 +174,7 @@ fn headline(report: &PlanReport) -> String {
     )
 }
 
-/// What the round does to the loss of each task.
+/// Predicted decrease of the loss of each task.
 fn loss_line(report: &PlanReport) -> String {
     let one = |row: &LossDecreaseRow| format!("{} {:+.2}", row.task, -100.0 * row.share);
     let tasks: Vec<String> = report.loss_decreases.iter().map(one).collect();

@@ -13,7 +13,7 @@ use crate::arguments::{Format, Profile, ProfileVerb};
 use crate::failure::Failure;
 use crate::output;
 
-/// What one cut took.
+/// Measured time of one cut.
 struct Measured {
     cut: usize,
     operations_per_second: f64,

@@ -69,7 +69,7 @@ fn quoted(path: &Path) -> String {
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// What cannot be written before the first round, or does not fit, is bad input.
+/// Errors of writing before the first round, and state that does not fit, are bad input.
 pub(crate) fn failure(error: RunError, begun: bool) -> Failure {
     match &error {
         // What a program outside did wrong is no bad input; that there is none is.
@@ -115,7 +115,7 @@ fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure
     Ok((RunSpec { checkpoint_every: arguments.checkpoint_every, ..spec }, folder))
 }
 
-/// What was run into a folder.
+/// Identity of the run in a folder.
 pub(crate) fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
     let (scenario, method, seeds) =

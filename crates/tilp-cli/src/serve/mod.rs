@@ -24,7 +24,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How long the server waits before it looks for signals and clients again.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What a server allows.
+/// Limits of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// Bytes of a message.
@@ -33,7 +33,7 @@ pub(crate) struct Limits {
     pub connections: usize,
     /// How long a client may be silent.
     pub idle: Duration,
-    /// What a client must present, if anything.
+    /// Token of the clients, if one is required.
     pub token: Option<String>,
 }
 

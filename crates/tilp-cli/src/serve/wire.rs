@@ -5,7 +5,7 @@
 
 use rmpv::Value;
 
-/// Where a client puts the state of its robot.
+/// Key of the robot's state in a request.
 pub(super) const STATE: &str = "observation/state";
 
 /// Largest depth of nested maps: an array within an observation, and a margin.

@@ -59,7 +59,7 @@ pub struct Grant {
     pub power: Watts,
 }
 
-/// What one terminal has to do in one round.
+/// Work of one terminal in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Job {
     /// Operations of forward and backward pass.
@@ -96,7 +96,7 @@ impl Job {
     }
 }
 
-/// What a job costs.
+/// Costs of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Computation.

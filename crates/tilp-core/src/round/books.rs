@@ -10,7 +10,7 @@ pub struct Ledger {
     pub terminals: Vec<TerminalLedger>,
     /// Slowest scheduled terminal, uncut up to the give-up time.
     pub latency: Seconds,
-    /// By how much the clock advanced.
+    /// Advance of the clock.
     pub duration: Seconds,
     /// The three parts of the violation.
     pub violation: Violation,
@@ -56,7 +56,7 @@ pub struct LossChange {
     pub after: f64,
 }
 
-/// What really happened to one terminal in one round.
+/// True outcome of one terminal in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TerminalLedger {
     /// True delay.
@@ -75,7 +75,7 @@ pub struct TerminalLedger {
     pub bytes_sync: Bytes,
 }
 
-/// By how much the softened constraints were broken, raw, and relative to each limit.
+/// Violations of the softened constraints, raw and relative to each limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Violation {
     /// Seconds beyond the deadline, summed over the terminals.

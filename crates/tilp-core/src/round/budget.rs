@@ -6,7 +6,7 @@ use super::TerminalId;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::units::{Bytes, Joules, Seconds};
 
-/// What a run may use in all. A budget that is none has no bound.
+/// Total budgets of a run. `None` means no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     /// Time of all rounds, waiting for copies included.
@@ -37,7 +37,7 @@ pub struct BudgetUse {
 pub struct BudgetState {
     /// The budget.
     pub budget: Budget,
-    /// What is used of it.
+    /// Its use.
     pub used: BudgetUse,
 }
 
@@ -98,7 +98,7 @@ impl BudgetUse {
         snapshot.put_f64(&format!("{prefix}/terminal_joules"), own);
     }
 
-    /// What was saved under names that begin with `prefix`.
+    /// Restores the values saved under names that begin with `prefix`.
     pub fn restored(prefix: &str, snapshot: &Snapshot) -> Result<Self, SnapshotError> {
         let name = |part: &str| format!("{prefix}/{part}");
         let quantities = |part: &str, n: usize| {

@@ -3,7 +3,7 @@
 
 use super::SuccessCount;
 
-/// What an [`OracleAccess`] asks for; nothing by default.
+/// Request of an [`OracleAccess`]; empty by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// True hardware, and the fading powers of this number of rounds from the present one on.
@@ -14,7 +14,7 @@ pub struct Question {
     pub episodes: Option<usize>,
 }
 
-/// What no method may know: the answer to a [`Question`].
+/// Hidden truth: the answer to a [`Question`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truth {
     /// The round it holds for.
@@ -36,7 +36,7 @@ pub struct NetworkTruth {
     pub fading_powers: Vec<Vec<f64>>,
 }
 
-/// Where a terminal differs from its data sheet.
+/// Deviation of a terminal from its data sheet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrueHardware {
     /// Noise power spectral density of its link, W/Hz.
@@ -50,7 +50,7 @@ pub struct TrueHardware {
 /// The way in for the truth: the references `oracle` and `clairvoyant` have it, and no other
 /// method.
 pub trait OracleAccess {
-    /// What is asked before the next decision.
+    /// Request before the next decision.
     fn question(&self) -> Question;
     /// Takes the answer.
     fn receive(&mut self, truth: &Truth);

@@ -1,4 +1,4 @@
-//! What comes back of an executed round: what the base station observes of it.
+//! Observed outcome of an executed round.
 
 use super::{SuccessCount, TerminalId};
 use crate::units::{Bytes, Joules, Seconds};
@@ -9,7 +9,7 @@ use crate::units::{Bytes, Joules, Seconds};
 pub struct Outcome {
     /// The round that was executed.
     pub round: u64,
-    /// How long the round took, by the base station's clock.
+    /// Duration of the round, by the base station's clock.
     pub duration: Seconds,
     /// J of the round: weighted loss over the terminals that took part; `None` without any.
     pub loss: Option<f64>,
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub success: Option<Vec<SuccessCount>>,
 }
 
-/// What the base station observes of one terminal in one round.
+/// Observed outcome of one terminal in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TerminalOutcome {
     /// Its identity.

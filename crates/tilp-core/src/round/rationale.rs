@@ -3,7 +3,7 @@
 
 use crate::units::{Bytes, Joules, Seconds};
 
-/// What a method says about the decision it made last.
+/// Rationale of a method for its last decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rationale {
     /// Expected outcome of the round.
@@ -12,12 +12,12 @@ pub struct Rationale {
     pub terminals: Vec<TerminalRationale>,
 }
 
-/// What a method expects of a round.
+/// Outcome of a round as the method predicts it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedRound {
     /// Slowest scheduled terminal, likely.
     pub latency: Seconds,
-    /// By how much the clock advances.
+    /// Advance of the clock.
     pub duration: Seconds,
     /// Energy of all terminals.
     pub energy: Joules,
@@ -33,14 +33,14 @@ pub struct ExpectedRound {
     pub reward_task: f64,
     /// Second term of the reward.
     pub reward_communication: f64,
-    /// What is taken off the reward.
+    /// Deduction from the reward.
     pub reward_penalty: f64,
     /// Predicted return over the horizon of the plan. None if no search has scored the decision,
     /// or if the plan leaves a later round without a terminal.
     pub planned_return: Option<f64>,
 }
 
-/// What is expected of one terminal, and why it is in or out.
+/// Predicted outcome of one terminal, and the reason why it is scheduled or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalRationale {
     /// Likely delay; zero for a terminal that has nothing to do.
@@ -53,12 +53,12 @@ pub struct TerminalRationale {
     pub reason: Reason,
 }
 
-/// What decided about a terminal.
+/// Reason for scheduling a terminal or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
     /// In, because it increases the return.
     Gain {
-        /// By how much its own success is higher after the round than if it were left out.
+        /// Increase of its own success after the round over a round without it.
         own_success: f64,
         /// Return of the plan minus the return without it; `None` if no terminal would be left.
         difference: Option<f64>,
@@ -75,7 +75,7 @@ pub enum Reason {
     },
     /// Out: not even the first cut fits its memory.
     MemoryShort {
-        /// What the first cut takes.
+        /// Requirement of the first cut.
         need: Bytes,
         /// Available amount.
         budget: Bytes,

@@ -45,7 +45,7 @@ pub fn draw_places(n_terminals: usize, inner_m: f64, outer_m: f64, seed: Seed) -
     (0..n_terminals).map(one).collect()
 }
 
-/// What the large-scale gain of a cell depends on.
+/// Inputs of the large-scale gain of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surroundings {
     /// Propagation environment.

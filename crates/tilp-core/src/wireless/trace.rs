@@ -15,7 +15,7 @@ pub struct Trace {
     sums: Vec<Vec<f64>>,
 }
 
-/// What is wrong with a recorded channel.
+/// Error in a recorded channel.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TraceError {
     /// The file has no round.

@@ -33,7 +33,7 @@ const OVER_BASKET_M: f64 = 0.02;
 const TURN_GAIN: f64 = 2.0;
 const TURN_LIMIT: f64 = 0.5;
 
-/// What the expert would do now, in the units of [`Episode::step`].
+/// Present action of the expert, in the units of [`Episode::step`].
 pub fn expert(episode: &Episode) -> [f64; ACTION] {
     let scene = Scene::read(episode);
     let wish = if episode.is_success() {
@@ -55,7 +55,7 @@ struct Wish {
     shut: bool,
 }
 
-/// What the expert looks at.
+/// Observation of the expert.
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// The point between the finger tips.

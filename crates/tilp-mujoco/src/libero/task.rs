@@ -90,7 +90,7 @@ impl Task {
         &self.world
     }
 
-    /// How many initial states there are.
+    /// Number of initial states.
     pub fn n_states(&self) -> usize {
         self.states.len()
     }

@@ -12,7 +12,7 @@ pub struct Asfl {
     setup: Setup,
 }
 
-/// What the alternation found.
+/// Result of the alternation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Turns {
     /// Cut of each terminal.

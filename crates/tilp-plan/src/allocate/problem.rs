@@ -84,7 +84,7 @@ fn is_clairvoyant_episodes(value: &usize) -> bool {
 }
 
 impl Problem {
-    /// What a terminal would have to do if it were scheduled with this cut and compression.
+    /// Work of a terminal that is scheduled with this cut and compression.
     pub fn job(&self, seen: &Observation, n: usize, cut: usize, compression: f64) -> Job {
         self.job_in(seen, n, cut, compression, seen.aggregates)
     }

@@ -1,4 +1,4 @@
-//! What a job needs of the band, for the solvers of equal finishing times.
+//! Bandwidth need of a job, for the solvers of equal finishing times.
 
 use super::solve::{Channel, Down, Need};
 use crate::cost::{Downlink, Link};

@@ -9,7 +9,7 @@ use rand_distr::StandardNormal;
 
 use crate::rng::Rng;
 
-/// What states and actions are made of.
+/// Structure of states and actions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Space {
     /// Features of a terminal.

@@ -121,7 +121,7 @@ impl Replay {
         }
     }
 
-    /// How many there are.
+    /// Number of transitions.
     pub fn len(&self) -> usize {
         (self.added as usize).min(self.capacity)
     }

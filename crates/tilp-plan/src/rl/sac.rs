@@ -142,7 +142,7 @@ pub struct Law {
     pub flag: f32,
 }
 
-/// What an update saw: for the record.
+/// Statistics of an update, for the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     /// Mean squared error of the critics.
@@ -213,7 +213,7 @@ impl Sac {
         }
     }
 
-    /// What states and actions are made of.
+    /// Structure of states and actions.
     pub fn space(&self) -> &Space {
         &self.space
     }
@@ -338,7 +338,7 @@ impl Sac {
         report
     }
 
-    /// What the critics should say: reward, and the soft value of the next state.
+    /// Target of the critics: reward, and the soft value of the next state.
     fn aim(&self, scratch: &mut Scratch, seed: Seed) {
         let Scratch { batch, actor, critic, noise, drawn, aims, least, .. } = scratch;
         let columns = batch.next.columns();

@@ -17,7 +17,7 @@ const CHUNK: usize = 40;
 /// Cells whose elites are gathered together: few enough to stay in the cache.
 const PART: usize = 8;
 
-/// How to search.
+/// Settings of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cem {
     /// Candidates of an iteration.
@@ -47,7 +47,7 @@ pub struct Cem {
     pub refit: Refit,
 }
 
-/// What a search ranges over.
+/// Variables of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchKind {
@@ -69,7 +69,7 @@ impl SearchKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchOptions {
-    /// What the search ranges over.
+    /// Variables of the search.
     #[serde(default, skip_serializing_if = "SearchKind::is_default")]
     pub kind: SearchKind,
     /// Share of the elites, rounded down, that competes again in the next iteration.
@@ -152,7 +152,7 @@ impl SearchOptions {
     }
 }
 
-/// Where a search begins.
+/// Start of a search.
 #[derive(Clone, Copy)]
 pub struct Start<'a> {
     /// The distribution of the first iteration.
@@ -172,7 +172,7 @@ pub struct Ranked {
     pub score: f32,
 }
 
-/// What a search returns.
+/// Result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The best sequence of all iterations.

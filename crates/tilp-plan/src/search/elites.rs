@@ -33,7 +33,7 @@ impl Elites {
         self.cells.resize(self.n_blocks * n_cells, ChoiceLanes::ZERO);
     }
 
-    /// How many there are.
+    /// Number of candidates.
     pub fn len(&self) -> usize {
         self.scores.len()
     }

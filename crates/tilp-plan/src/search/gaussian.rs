@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::lanes::{Bits, LANES, Lanes, normal_pair, vectorised};
 use crate::rng::Seed;
 
-/// How to search.
+/// Settings of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GaussianOptions {
@@ -79,7 +79,7 @@ pub struct NormalLaws {
     pub deviation: Vec<f32>,
 }
 
-/// Where a search begins.
+/// Start of a search.
 #[derive(Clone, Copy)]
 pub struct GaussianStart<'a> {
     /// Shape of the candidates.

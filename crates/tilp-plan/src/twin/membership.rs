@@ -16,7 +16,7 @@ use crate::round::{Observation, SuccessCount, TerminalId, TerminalReport};
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::units::Hertz;
 
-/// What the twin knows of one terminal.
+/// State of the twin for one terminal.
 #[derive(Clone, Debug, PartialEq)]
 struct TerminalPart {
     hardware: Hardware,
@@ -67,7 +67,7 @@ impl Twin {
         &self.members.present
     }
 
-    /// What is believed of a terminal, present or absent; none if it was never there.
+    /// State of a terminal, present or absent; `None` if it was never present.
     pub fn calibration(&self, id: TerminalId) -> Option<Calibration> {
         match self.members.present.iter().position(|known| *known == id) {
             Some(n) => Some(self.network.calibrations()[n]),

@@ -189,7 +189,7 @@ impl Twin {
         }
     }
 
-    /// What was known beforehand.
+    /// Prior information.
     pub fn nominal(&self) -> &Nominal {
         &self.nominal
     }
@@ -199,7 +199,7 @@ impl Twin {
         self.channels.rho(self.nominal.rho)
     }
 
-    /// What the communication reward is measured against.
+    /// Scale of the communication reward.
     pub fn scale(&self) -> &Scale {
         &self.scale
     }

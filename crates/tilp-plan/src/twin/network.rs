@@ -17,7 +17,7 @@ use crate::round::TerminalOutcome;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::Seconds;
 
-/// What is believed of a logarithmic factor before anything was measured.
+/// Prior of a logarithmic factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prior {
@@ -94,7 +94,7 @@ impl Belief {
     }
 }
 
-/// What is believed of one terminal.
+/// State of one terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     /// Factor on the noise.
@@ -234,7 +234,7 @@ impl NetworkTwin {
         self.is_told = true;
     }
 
-    /// What is believed of each terminal.
+    /// State of each terminal.
     pub fn calibrations(&self) -> &[Calibration] {
         &self.beliefs
     }
@@ -317,7 +317,7 @@ impl NetworkTwin {
         self.beliefs.iter_mut().for_each(|one| one.widen(&self.options, drift));
     }
 
-    /// What is believed of a terminal before anything was measured.
+    /// Prior state of a terminal.
     pub(super) fn start(&self) -> Calibration {
         Calibration::start(&self.options)
     }
@@ -468,7 +468,7 @@ impl NetworkTwin {
         (joules, own.max(0.0).sqrt())
     }
 
-    /// What is spent of a cost until the round closes.
+    /// Part of a cost that is spent until the round closes.
     #[inline]
     pub fn spent(&self, n: usize, exchange: &Exchange, cost: &Cost) -> Cost {
         let mut spent = cost.until(self.closes, exchange.grant.power);

@@ -17,7 +17,7 @@ pub struct RewardWeights {
     pub penalty: f64,
 }
 
-/// What a round is measured against.
+/// Scales of the reward of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// delta^max.
@@ -33,12 +33,12 @@ impl Scale {
     }
 }
 
-/// What a round is rewarded for, imagined or real.
+/// Inputs of the reward of a round, imagined or executed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RewardInputs {
     /// Gain in success, or the loss decrease if the reward is not task-driven.
     pub gain: f64,
-    /// How long it took.
+    /// Its duration.
     pub latency: Seconds,
     /// Energy of all terminals.
     pub energy: Joules,

@@ -24,7 +24,7 @@ pub struct TwinState {
     pub fresh: f64,
     /// G_n.
     pub gain: Vec<f64>,
-    /// What is left of the observed fading power, rho^{2 lead} |h_n|^2.
+    /// Remaining part of the observed fading power, rho^{2 lead} |h_n|^2.
     pub known: Vec<f64>,
     /// Copies of front layers.
     pub copies: Vec<FrontCopies>,
@@ -40,11 +40,11 @@ pub struct TwinState {
     pub log_loss: Vec<f64>,
     /// Its variance: after a long absence of reports the terminal may have forgotten.
     pub variance: Vec<f64>,
-    /// What each terminal has gained by its own samples: see [`super::TrainingTwin::advantage`].
+    /// Advantage of each terminal from its own samples: see [`super::TrainingTwin::advantage`].
     pub advantage: Vec<f64>,
     /// Speed of training, the same in all rounds of a plan.
     pub tempo: Tempo,
-    /// What log-losses will do until the end of training.
+    /// Predicted change of log-losses until the end of training.
     pub outlook: Outlook,
     /// Success at the end, over all terminals, doubt about these losses held against them.
     pub success: f64,
@@ -108,12 +108,12 @@ pub enum Sureness {
     Safe,
 }
 
-/// What a step predicts of a round.
+/// Prediction of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepPrediction {
     /// Slowest scheduled terminal, at most the give-up time.
     pub latency: Seconds,
-    /// By how much the clock advances.
+    /// Advance of the clock.
     pub duration: Seconds,
     /// Energy of all involved terminals.
     pub energy: Joules,

@@ -110,16 +110,16 @@ impl TerminalOptions {
     }
 }
 
-/// What a terminal's log-loss is expected to do until the end of training, whatever is decided now.
+/// Predicted change of a terminal's log-loss until the end of training, independent of the present decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outlook {
-    /// By how much it will fall.
+    /// Its predicted decrease.
     pub fall: f64,
     /// Standard deviation of that.
     pub sd: f64,
 }
 
-/// What is known of one terminal's success.
+/// State of one terminal's success.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TaskPart {
     /// Log-loss and logit of its curve, where the truth was received.
@@ -232,7 +232,7 @@ impl TaskTwin {
         self.anchors[terminal] = Some([log_loss, (success / (1.0 - success)).ln()]);
     }
 
-    /// What is known of a terminal.
+    /// State of a terminal.
     pub(super) fn part(&self, terminal: usize) -> TaskPart {
         let (deviation, shared_doubt) = match &self.curves {
             Curves::Groups(_) => (Deviation::default(), 0.0),
@@ -243,7 +243,7 @@ impl TaskTwin {
         TaskPart { anchor: self.anchors[terminal], deviation, shared_doubt }
     }
 
-    /// What is known of a terminal that nothing was measured of.
+    /// State of a terminal without measurements.
     pub(super) fn new_part(&self) -> TaskPart {
         let deviation = match &self.curves {
             Curves::Groups(_) => Deviation::default(),
@@ -252,7 +252,7 @@ impl TaskTwin {
         TaskPart { anchor: None, deviation, shared_doubt: 0.0 }
     }
 
-    /// What is known of an absent terminal after a measurement without it.
+    /// State of an absent terminal after a measurement without it.
     pub(super) fn after_measurement(&self, part: TaskPart) -> TaskPart {
         match &self.curves {
             Curves::Groups(_) => part,
@@ -273,7 +273,7 @@ impl TaskTwin {
         }
     }
 
-    /// Where the curves are anchored.
+    /// Anchors of the curves.
     pub(super) fn anchors(&self) -> impl Iterator<Item = Option<[f64; 2]>> + '_ {
         self.anchors.iter().copied()
     }

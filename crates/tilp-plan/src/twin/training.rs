@@ -59,18 +59,18 @@ pub struct TrainingOptions {
     pub kin: WeightPrior,
     /// Rate of any round: what all learn from all, less what is forgotten.
     pub any: WeightPrior,
-    /// What a gradient larger than the mean adds to the first.
+    /// Increase of the first weight for a gradient larger than the mean.
     pub push: WeightPrior,
-    /// What the scatter of one minibatch takes from the rate; n minibatches take an n-th of it.
+    /// Deduction from the rate for the scatter of one minibatch; n minibatches give an n-th of it.
     pub scatter: WeightPrior,
-    /// What compression to a tenth takes from the rate.
+    /// Deduction from the rate for compression to a tenth.
     pub noise: WeightPrior,
-    /// What a cut after the last layer adds, against one in the middle.
+    /// Increase for a cut after the last layer, relative to one in the middle.
     pub depth: WeightPrior,
-    /// By how much each round since the last aggregation lowers the loss of a terminal's own copy
+    /// Decrease per round since the last aggregation of the loss of a terminal's own copy
     /// below that of the mean of all.
     pub local: WeightPrior,
-    /// By how much compression to a tenth raises the loss that is reported, though not that of the
+    /// Increase of the reported loss for compression to a tenth, which does not affect the loss of the
     /// policy when it is deployed uncompressed.
     pub blur: WeightPrior,
     /// Standard deviation of the first between task groups.
@@ -104,7 +104,7 @@ pub struct TrainingOptions {
     /// learning rate over that of the start.
     #[serde(default, skip_serializing_if = "SwingBy::is_default")]
     pub swing_by: SwingBy,
-    /// What the weights are rates of: `constant` or `schedule`.
+    /// Pace of the weights: `constant` or `schedule`.
     #[serde(default, skip_serializing_if = "Pace::is_default")]
     pub pace: Pace,
     /// With `pace = "schedule"` rounds before this one count as this one: curves do not start as steep
@@ -355,7 +355,7 @@ impl TrainingTwin {
         &self.track
     }
 
-    /// By how much the logarithm of a terminal's loss falls in a round.
+    /// Decrease of the logarithm of a terminal's loss in a round.
     #[inline]
     pub fn predict(&self, tally: &Tally, terminal: usize) -> f64 {
         let group = self.groups[terminal];
@@ -433,7 +433,7 @@ impl TrainingTwin {
         self.levels.iter().map(|level| level.map_or(unheard, |level| level.variance)).collect()
     }
 
-    /// What a level's variance becomes in a round: a report narrows it, time widens it.
+    /// Change of a level's variance in a round: a report decreases it, time increases it.
     #[inline]
     pub fn next_variance(&self, variance: f64, reports: bool) -> f64 {
         let noise = self.minibatch_variance;
@@ -468,7 +468,7 @@ impl TrainingTwin {
         self.weights[LOCAL] * self.since[n]
     }
 
-    /// What each terminal has gained by its own samples, in shares of a round's samples.
+    /// Advantage of each terminal from its own samples, in shares of a round's samples.
     pub fn advantage(&self) -> &[f64] {
         &self.advantage
     }

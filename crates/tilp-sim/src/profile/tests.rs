@@ -1,4 +1,4 @@
-//! What must hold of learning by a law.
+//! Properties of learning by a law.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

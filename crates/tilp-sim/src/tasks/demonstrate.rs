@@ -11,9 +11,9 @@ use crate::tasks::{EpisodeSet, Start, Workcell};
 /// says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demonstrations {
-    /// What was seen.
+    /// The observation.
     pub observations: Vec<f32>,
-    /// What the expert would have done.
+    /// The expert's action.
     pub actions: Vec<f32>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::tasks::Start;
 
-/// What all robots of a suite have in common.
+/// Common properties of all robots of a suite.
 #[derive(Debug, PartialEq)]
 pub struct Suite {
     /// The name in scenarios.
@@ -59,6 +59,6 @@ pub trait Robot {
     fn act(&mut self, action: &[f32]);
     /// Whether the task is done.
     fn succeeded(&self) -> bool;
-    /// What the scripted expert would do now.
+    /// Present action of the scripted expert.
     fn expert(&self) -> Vec<f32>;
 }

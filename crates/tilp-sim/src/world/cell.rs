@@ -20,7 +20,7 @@ use crate::split::rule::Rule;
 use crate::units::{Joules, Seconds};
 use crate::wireless::round_delay;
 
-/// What a simulated cell is made of. Lists have one entry for each terminal that is ever there;
+/// Parts of a simulated cell. Lists have one entry for each terminal that is ever there;
 /// entry `n` belongs to the terminal with id `n`.
 pub struct CellParts<L = Halves> {
     /// Radio and hardware.
@@ -39,7 +39,7 @@ pub struct CellParts<L = Halves> {
     pub seed: Seed,
 }
 
-/// What really happened in a round.
+/// True outcome of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundTruth {
     /// The reports that the round was executed with.
@@ -86,7 +86,7 @@ impl<L: Learner> SimulatedCell<L> {
         self.round
     }
 
-    /// What really happened in the last round: for the experimenter.
+    /// True outcome of the last round, for the experimenter.
     pub fn last_round(&self) -> Option<&RoundTruth> {
         self.last.as_ref()
     }
@@ -116,7 +116,7 @@ impl<L: Learner> SimulatedCell<L> {
         self.parts.presence.at((self.round - 1).max(1)).into_iter().collect()
     }
 
-    /// What was really used so far.
+    /// True use so far.
     pub fn used(&self) -> &BudgetUse {
         &self.used
     }
@@ -256,7 +256,7 @@ impl<L: Learner> SimulatedCell<L> {
         timing.duration = round_delay(timing.delays.iter().copied()).min(closes);
     }
 
-    /// What the base station measures: truth times log-normal noise.
+    /// Measurements of the base station: truth times log-normal noise.
     fn outcome(
         &self,
         order: &RoundOrder,

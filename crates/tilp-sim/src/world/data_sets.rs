@@ -21,7 +21,7 @@ pub struct Arrival {
 pub struct DataSets {
     /// Before the first round; entry `n` belongs to the terminal with id `n`.
     first: Vec<Arc<Dataset>>,
-    /// What arrives, in the order of the rounds.
+    /// Arriving data, in the order of the rounds.
     arrivals: Vec<Arrival>,
 }
 

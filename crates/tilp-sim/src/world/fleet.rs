@@ -42,7 +42,7 @@ pub struct CellChange {
 
 /// The robot cells of all terminals.
 pub struct Fleet {
-    /// What the cells have in common.
+    /// Common properties of the cells.
     pub suite: &'static Suite,
     /// The cells: entry `n` is the first one of the terminal with id `n`, and cells that replace
     /// others come after them.

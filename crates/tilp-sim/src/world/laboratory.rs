@@ -156,7 +156,7 @@ impl<X> Laboratory<X> {
         self.examiner
     }
 
-    /// How it measures.
+    /// Settings of its measurements.
     pub fn examiner(&self) -> &X {
         &self.examiner
     }

@@ -63,7 +63,7 @@ pub trait Live {
     fn close(&mut self) -> Vec<(TerminalId, Measured)>;
 }
 
-/// What was measured of a real terminal in a round.
+/// Measurements of a real terminal in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Time that its exchanges took.

@@ -20,7 +20,7 @@ pub struct Change {
 pub struct Presence {
     /// Terminals of the first round.
     pub first: Vec<TerminalId>,
-    /// What changes, in the order of the rounds.
+    /// Changes, in the order of the rounds.
     pub changes: Vec<Change>,
 }
 

@@ -113,7 +113,7 @@ pub(super) struct Backward {
     pub(super) samples: usize,
 }
 
-/// What the server has done for one terminal.
+/// Result of the server's work for one terminal.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
     /// The reply to the terminal.

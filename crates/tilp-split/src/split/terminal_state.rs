@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::control::LayerCopy;
 use super::optimiser::{LayerState, Optimiser, StateAtAggregation};
 
-/// What the server stores about one terminal.
+/// The server's record of one terminal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TerminalState {
     /// Layers 1 to this one have been downloaded since the last aggregation.

@@ -73,7 +73,7 @@ pub enum AdapterError {
         kind: &'static str,
         /// The program.
         program: String,
-        /// What is wrong.
+        /// The error.
         error: LineError,
     },
     /// It has no answer, and says why.
@@ -130,7 +130,7 @@ impl<K: Kind> Adapter<K> {
         Ok(adapter)
     }
 
-    /// What the adapter says of itself; none while it is not running.
+    /// The adapter's description of itself; `None` while it is not running.
     pub fn hello(&self) -> Option<&Hello> {
         self.running.as_ref().map(|running| &running.hello)
     }

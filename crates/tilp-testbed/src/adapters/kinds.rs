@@ -1,4 +1,4 @@
-//! What each kind of adapter is asked and answers.
+//! Requests and answers of each kind of adapter.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -83,7 +83,7 @@ pub struct ActuatorAsk {
     pub power_w: f64,
 }
 
-/// What the equipment really set.
+/// Values that the equipment has set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActuatorAnswer {
@@ -156,7 +156,7 @@ pub struct RobotAsk {
     pub episode: u64,
 }
 
-/// How the episode ended.
+/// Result of the episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RobotAnswer {

@@ -55,7 +55,7 @@ pub struct Answer<A> {
     pub error: Option<String>,
 }
 
-/// What is wrong with a line.
+/// Error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// It is longer than allowed.
@@ -64,7 +64,7 @@ pub enum LineError {
     /// It is not what was expected.
     #[error("a line is no {expected}: {reason}")]
     Garbage {
-        /// What was expected.
+        /// Expected value.
         expected: &'static str,
         /// Error of the parser.
         reason: String,
@@ -76,7 +76,7 @@ pub enum LineError {
         field: &'static str,
         /// Its value.
         value: String,
-        /// What would be right.
+        /// Expected value.
         expected: String,
     },
 }

@@ -147,7 +147,7 @@ pub(super) struct Limits {
     pub compression: f64,
     /// Upper bound of the latency that a round counts with.
     pub give_up_s: f64,
-    /// What happens to a terminal that misses the deadline.
+    /// Treatment of a terminal that misses the deadline.
     pub late: Late,
     /// Budgets of the whole run. With one, `rounds` is no limit.
     #[serde(default, skip_serializing_if = "Budget::is_none")]

@@ -34,7 +34,7 @@ pub struct Recording {
     pub walls_m: Vec<[f64; 4]>,
 }
 
-/// What is wrong with a recording.
+/// Error in a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file is no archive.
@@ -45,10 +45,10 @@ pub enum RecordingError {
     Array {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// What the file says of itself.
+    /// Description in the file.
     #[error("`meta` {0}, expected JSON with \"format\": \"tilp-channel\" and \"version\": 1")]
     Meta(String),
     /// A table or its numbers.
@@ -59,7 +59,7 @@ pub enum RecordingError {
     File {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
@@ -149,7 +149,7 @@ impl Recording {
     }
 }
 
-/// What a file says of itself.
+/// Description in a file.
 fn described(text: &str) -> Result<serde_json::Value, RecordingError> {
     let meta: serde_json::Value =
         serde_json::from_str(text).map_err(|error| RecordingError::Meta(error.to_string()))?;

@@ -10,7 +10,7 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rule::Rule;
 use crate::units::Seconds;
 
-/// What a published method decides.
+/// Decisions of a published method.
 ///
 /// A round may be planned several times, each time among fewer terminals; only
 /// [`Planner::learn`] says which plan was executed. So planning changes nothing that counts.

@@ -1,4 +1,4 @@
-//! What published methods are built from, and the small questions they all ask.
+//! Inputs of published methods, and their common helper functions.
 
 use crate::allocate::Problem;
 use crate::allocate::share::channel;
@@ -9,7 +9,7 @@ use crate::round::{Decision, Observation, ProjectedDecision, TerminalDecision};
 use crate::split::rule::Rule;
 use crate::units::{Bytes, Hertz, Seconds, Watts};
 
-/// What a published method knows beforehand.
+/// Prior information of a published method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// The problem, nominal values.
@@ -66,7 +66,7 @@ impl Setup {
         }
     }
 
-    /// What a terminal has to do at a cut in a round that aggregates or not.
+    /// Work of a terminal at a cut, in a round with or without aggregation.
     pub fn job(&self, seen: &Observation, n: usize, cut: usize, aggregates: bool) -> Job {
         let (view, problem) = (&seen.terminals[n], &self.problem);
         let (cost, q) = (&problem.cost, self.compression);
@@ -110,7 +110,7 @@ impl Setup {
         self.problem.computation_s(seen, n, job)
     }
 
-    /// What a job needs of the band.
+    /// Bandwidth need of a job.
     pub fn need(&self, seen: &Observation, n: usize, job: &Job) -> Need {
         let received = job.down + job.sync_down;
         self.need_of(seen, n, job.air(), received, self.computation_s(seen, n, job))

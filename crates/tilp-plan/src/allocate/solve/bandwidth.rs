@@ -12,7 +12,7 @@ pub struct Channel {
     pub model: RateModel,
 }
 
-/// What one terminal needs of the band.
+/// Bandwidth need of one terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
     /// Everything it sends and receives over its link.

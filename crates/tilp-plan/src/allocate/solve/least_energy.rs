@@ -26,7 +26,7 @@ pub struct CutChoice {
     pub computation: Seconds,
     /// Energy of computation.
     pub compute: Joules,
-    /// What the deadline asks for, if it has to be met for sure.
+    /// Requirement of the deadline, if it has to be met with a margin.
     pub sure: Option<Sure>,
 }
 

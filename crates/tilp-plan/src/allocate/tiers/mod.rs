@@ -20,7 +20,7 @@ use crate::round::{
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::Bits;
 
-/// What both methods of tiers leave open.
+/// Knobs of both methods of tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TierKnobs {

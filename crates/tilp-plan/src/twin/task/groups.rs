@@ -17,7 +17,7 @@ use crate::twin::normal::Z_90;
 pub struct Pair {
     /// Logarithms of the losses of the group's terminals when it was measured.
     pub log_losses: Vec<f64>,
-    /// What was measured.
+    /// The measurements.
     pub count: SuccessCount,
 }
 

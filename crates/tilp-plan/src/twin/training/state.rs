@@ -1,10 +1,10 @@
-//! What the training sub-twin holds of each terminal, and what survives a kill.
+//! State of the training sub-twin for each terminal, and its saved form.
 
 use super::{Level, N_SHARED, Report, TrainingTwin};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::twin::track::Track;
 
-/// What is known of one terminal.
+/// State of one terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TrainingPart {
     level: Option<Level>,
@@ -46,7 +46,7 @@ impl TrainingPart {
 }
 
 impl TrainingTwin {
-    /// What is known of a terminal.
+    /// State of a terminal.
     pub(crate) fn part(&self, n: usize) -> TrainingPart {
         TrainingPart {
             level: self.levels[n],

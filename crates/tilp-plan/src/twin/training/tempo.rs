@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the weights of the training law are rates of.
+/// Pace of the weights of the training law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -21,7 +21,7 @@ impl Pace {
     }
 }
 
-/// What the scatter of a round's effect about the law is proportional to.
+/// Scale of the scatter of a round's effect about the law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwingBy {

@@ -1,4 +1,4 @@
-//! What a policy sees: twelve tokens, level directions in the camera's frame.
+//! Observation of a policy: twelve tokens, level directions in the camera's frame.
 
 use tilp_mujoco::expert::Scene;
 use tilp_mujoco::libero::Episode;

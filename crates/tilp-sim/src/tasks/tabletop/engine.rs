@@ -12,7 +12,7 @@ pub(super) const HAND_HEIGHT: f32 = 0.2;
 /// Way of a finger from open to shut.
 pub(super) const FINGER_TRAVEL: f32 = 0.049;
 
-/// What moves the bodies of a cell. Both read the same MJCF text.
+/// Physics engines of a cell. Both read the same MJCF text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// Rapier, which is built in.

@@ -16,7 +16,7 @@ const HOVER: f32 = 0.07;
 /// A hand that is lower than this above an object must not move sideways into it.
 const CLEAR: f32 = 0.045;
 
-/// What the expert would do now, in the same units as [`Robot::act`].
+/// Present action of the expert, in the same units as [`Robot::act`].
 pub fn expert(robot: &Robot) -> [f32; ACTION] {
     let variant = robot.variant();
     let state = robot.state();

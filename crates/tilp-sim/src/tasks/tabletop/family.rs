@@ -1,6 +1,6 @@
 //! The eight families of tasks.
 
-/// What a robot cell has to do.
+/// Task of a robot cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Pick a cube up and drop it into a bin.

@@ -20,7 +20,7 @@ pub(super) struct MujocoCell {
     substeps: usize,
 }
 
-/// Where the named parts of a world are.
+/// Places of the named parts of a world.
 #[derive(Clone, Copy)]
 struct Parts {
     hand: Body,

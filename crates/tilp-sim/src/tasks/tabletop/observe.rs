@@ -1,4 +1,4 @@
-//! What a policy sees: twelve tokens in the camera's frame.
+//! Observation of a policy: twelve tokens in the camera's frame.
 
 use rapier3d::math::Vector;
 

@@ -21,7 +21,7 @@ pub struct Robot<'a> {
     shut: bool,
 }
 
-/// What the expert, the observation and the success predicate look at, in the robot's frame.
+/// State for the expert, the observation and the success predicate, in the robot's frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct State {
     pub hand: Vector,
@@ -35,7 +35,7 @@ pub(super) struct State {
     /// Point at which the object is handled.
     pub handle: Vector,
     pub object_velocity: Vector,
-    /// Where the handle point has to go.
+    /// Goal of the handle point.
     pub goal: Vector,
     /// How far the drawer is out or the button down.
     pub displacement: f32,
@@ -65,7 +65,7 @@ impl<'a> Robot<'a> {
         &self.cell.variant
     }
 
-    /// What the policy sees; see [`crate::tasks::tabletop::TOKENS`].
+    /// Observation of the policy; see [`crate::tasks::tabletop::TOKENS`].
     pub fn observe(&self) -> [f32; OBSERVATION] {
         observe::observation(&self.cell.variant, &self.state())
     }

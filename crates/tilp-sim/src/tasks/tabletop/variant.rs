@@ -1,4 +1,4 @@
-//! How one cell differs from another of the same family.
+//! Differences between cells of the same family.
 
 use rand::RngExt;
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ pub enum Frame {
 /// Lengths are metres, masses kilograms, angles radians, all in the robot's frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// What has to be done.
+    /// The task.
     pub family: Family,
     /// Middle of the part of the table in use.
     pub centre: [f32; 2],

@@ -23,7 +23,7 @@ pub struct Architecture {
     pub cuts: Vec<usize>,
 }
 
-/// What is wrong with an architecture.
+/// Error in an architecture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}, expected {expected}")]
 pub struct ArchitectureError {
@@ -31,7 +31,7 @@ pub struct ArchitectureError {
     pub field: &'static str,
     /// Its value.
     pub value: String,
-    /// What would be right.
+    /// Expected value.
     pub expected: String,
 }
 
