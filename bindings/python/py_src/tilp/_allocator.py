@@ -119,11 +119,11 @@ class Allocator:
         """Called after the round with what was executed and what was observed of it."""
 
     def state(self) -> Any:
-        """Everything that the method needs to go on after this round, as plain JSON data."""
+        """State that the method needs to resume after this round, as plain JSON data."""
         raise NotImplementedError(f"{type(self).__name__} has no method state")
 
     def restore(self, state: Any) -> None:
-        """Takes back what ``state`` gave, before the run goes on."""
+        """Restores the result of ``state`` before a run resumes."""
         raise NotImplementedError(f"{type(self).__name__} has no method restore")
 
 

@@ -68,7 +68,7 @@ fn question(
     rounds: Option<u64>,
 ) -> Result<Question, Failure> {
     let (seeds, rounds) = if study.quick { ("0", Some(100)) } else { (seeds, rounds) };
-    // What is set by hand comes later and wins.
+    // Overrides of the user come later and take precedence.
     let measure = study.quick.then(|| "evaluation.measure_every=10".to_owned());
     let mut overrides: Vec<String> = measure.into_iter().chain(study.overrides.clone()).collect();
     overrides.extend(study.rounds.or(rounds).map(|rounds| format!("rounds={rounds}")));
@@ -104,8 +104,8 @@ pub(crate) fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
     if seeds.is_empty() || unique.len() < seeds.len() { Err(wrong()) } else { Ok(seeds) }
 }
 
-/// A whole study has its tables at once. Shards may share a folder, and leave them to who puts them
-/// together.
+/// A whole study writes its tables at the end. A shard writes none, because other shards may still
+/// run; `tilp report` makes the tables of all shards.
 fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Result<String, Failure> {
     let place = out.display();
     if shard == Shard::WHOLE {
@@ -119,7 +119,7 @@ fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Resul
     ))
 }
 
-/// A line for each run of a shard that failed, with its reason. The tables of a whole study have them.
+/// One line for each failed run of a shard, with the reason. For a whole study the tables contain them.
 fn failures(folder: &StudyFolder, shard: Shard) -> Result<String, Failure> {
     let mut lines = String::new();
     for job in folder.jobs.iter().skip(shard.index).step_by(shard.count) {
@@ -132,21 +132,21 @@ fn failures(folder: &StudyFolder, shard: Shard) -> Result<String, Failure> {
     Ok(lines)
 }
 
-/// Threads for all runs together: `RAYON_NUM_THREADS`, else one for each core.
+/// Number of threads for all runs together: `RAYON_NUM_THREADS`, otherwise one per core.
 pub fn n_threads() -> usize {
     let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     set.filter(|n| *n > 0).unwrap_or_else(cores)
 }
 
-/// Where a study lies unless it is said. A first look has a folder of its own: it is another study, and
-/// must not stand in the way of the whole one.
+/// Default folder of a study. A first look has another default, so that the whole study can still be
+/// started without --out.
 fn usual_folder(study: &Study, name: &str, scenario: &Scenario) -> PathBuf {
     let quick = if study.quick { "-quick" } else { "" };
     study_folder(&format!("{name}-{}{quick}", folder_name(scenario.name())))
 }
 
-/// Where a study of this name lies unless it is said.
+/// Default folder of a study with this name.
 pub fn study_folder(name: &str) -> PathBuf {
     PathBuf::from("studies").join(name)
 }
@@ -183,7 +183,7 @@ fn carry_out(
     }
 }
 
-/// Does the runs of a shard and shows their progress; an error if a signal stopped them.
+/// Executes the runs of a shard and shows their progress; an error if a signal stopped them.
 pub(super) fn execute(
     executor: &Executor<'_>,
     folder: &StudyFolder,
@@ -191,7 +191,7 @@ pub(super) fn execute(
     progress: &StudyProgress,
     signals: &Signals,
 ) -> Result<Tally, Failure> {
-    // A run that panics is shown as failed with its reason, not with a trace over the progress.
+    // A run that panics is listed as failed with its reason; a backtrace would overwrite the progress.
     std::panic::set_hook(Box::new(|_| {}));
     let observers = |job| Box::new(progress.job(job)) as Box<dyn Observer + '_>;
     let tally = executor.execute(folder, shard, progress.time(), &observers);
@@ -201,7 +201,7 @@ pub(super) fn execute(
     if let Some(signal) = signals.asked() {
         let Tally { done, left, .. } = tally;
         let message =
-            format!("stopped with {done} runs done, {left} left; the same command goes on");
+            format!("stopped with {done} runs done, {left} left; the same command continues");
         return Err(Failure::signal(signal, message));
     }
     Ok(tally)

@@ -13,6 +13,7 @@ fn the_page_of_a_run_has_every_figure_inside_and_beside_it() {
     assert!(said.contains("page in done/report/report.html"), "{said}");
     let folder = scratch.path().join("done/report");
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("<table class=\"facts\">"), "names and values wrap on narrow screens");
     let titles = [
         "Success",
         "Latency of the rounds",
@@ -35,7 +36,7 @@ fn the_page_of_a_run_has_every_figure_inside_and_beside_it() {
     }
     let robots = fs::read_to_string(folder.join("robots.csv")).unwrap();
     assert_eq!(robots.lines().count(), 1 + 6, "a line for every robot of tiny");
-    // The run is as it was: a page is no result.
+    // The run is unchanged: a page is not a result.
     succeed(scratch.path(), &["verify", "done"]);
 }
 

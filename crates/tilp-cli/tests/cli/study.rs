@@ -29,7 +29,7 @@ fn tables(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let read = |entry: fs::DirEntry| {
         (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
     };
-    // What was asked is no result, and stands only where runs are.
+    // The plan is not a result; only folders with runs contain it.
     let asked = ["study.json", "scenario.toml"];
     let mut files: Vec<_> =
         entries.map(read).filter(|(name, _)| !asked.contains(&name.as_str())).collect();

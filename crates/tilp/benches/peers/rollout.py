@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 LEVELS = 128
 REACH = 4 / math.log(2)
-# What a step in which nobody trains takes off a return.
+# Deduction from a return for a step without training.
 REJECTED = -1e6
 
 

@@ -199,7 +199,7 @@ impl Roster {
         seed: Seed,
     ) -> Result<Fleet, ScenarioError> {
         let schedule = schedule(raw);
-        // Measured with more mass than anybody was shown, if the scenario asks for it.
+        // Measured with additional mass that no demonstration contains, if the scenario sets one.
         let measured =
             |work: Work| Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work };
         let load = |n: usize, work: Work| self.cell(n, measured(work));

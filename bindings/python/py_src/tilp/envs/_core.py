@@ -15,7 +15,7 @@ from tilp._tilp import Envs, InputError, Observation
 from tilp._twin import Twin
 from tilp._values import overrides
 
-#: A reward of one's own, from what ``info`` tells of a step.
+#: A user-defined reward, computed from the ``info`` of a step.
 Reward = Callable[[Mapping[str, float]], float]
 #: A twin, the folder of a run to make it from, or ``True`` for the one of the scenario.
 TwinLike = Union[Twin, str, "os.PathLike[str]", bool]
