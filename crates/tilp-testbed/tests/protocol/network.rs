@@ -437,7 +437,7 @@ impl Network {
             let payload = self.program.payload(round, &station.chains[terminal]);
             let seat = &mut station.seats[terminal];
             match seat.ask(time(self.now), round, &payload, None, &self.log).unwrap() {
-                Asked::Known(exchange) => {
+                Asked::Answered(exchange) => {
                     self.note("replayed", terminal);
                     self.absorb(station, terminal, exchange);
                 }
