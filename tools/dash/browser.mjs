@@ -23,7 +23,16 @@ export function tilp(folder, ...words) {
   return done.stdout;
 }
 
-export const start = (folder, ...words) => spawn(TILP, words, { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+// Processes that end with this one, also when a check fails.
+const children = new Set();
+process.on("exit", () => { for (const child of children) child.kill("SIGKILL"); });
+
+export function start(folder, ...words) {
+  const child = spawn(TILP, words, { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  children.add(child);
+  child.on("exit", () => children.delete(child));
+  return child;
+}
 
 // A dashboard at a port; 0 for any.
 export async function dash(folder, port = 0) {
@@ -31,5 +40,5 @@ export async function dash(folder, port = 0) {
   const [line] = await once(child.stdout.setEncoding("utf8"), "data");
   const url = line.match(/http:\S+/)[0];
   const stop = async () => { child.kill("SIGKILL"); await once(child, "exit"); };
-  return { url, port: Number(new URL(url).port), stop };
+  return { url, pid: child.pid, port: Number(new URL(url).port), stop };
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { dash, launch, scratch, start, tilp } from "./browser.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const VIEWS = ["learning", "cell", "round", "why", "twin", "compare", "whatif"];
+const VIEWS = ["learning", "cell", "round", "why", "robots", "twin", "compare", "whatif"];
 const SHORT = ["--quiet", "--set", "tasks.episode_steps=15", "--set", "evaluation.final_episodes=1"];
 const began = Date.now();
 const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`);
@@ -64,14 +64,16 @@ assert.ok((await text(page, "[data-tile=energy] dd")).startsWith(`${summary.ener
 assert.ok((await text(page, "[data-tile=late] dd")).startsWith(String(summary.late_total)));
 assert.ok((await text(page, "[data-tile=time] dd")).startsWith(summary.clock_total_s.toFixed(1)));
 await page.locator("section[aria-label=Latency] summary").click();
+await page.locator("section[aria-label=Latency] tbody tr").first().waitFor();
 assert.equal(await page.locator("section[aria-label=Latency] tbody tr").count(), summary.rounds);
 assert.equal(Number(await page.locator("section[aria-label=Latency] tbody tr:nth-child(3) td:nth-child(2)").innerText()).toPrecision(2), column("latency_s")[2].toPrecision(2));
 say("learning has the numbers of summary.json and rounds.csv");
 
 const decided = events.find((one) => one.kind === "decided" && one.id[0] === 7);
 await page.goto(at("0/finished", "cell", "&round=7&terminal=2"));
-await page.waitForFunction(() => document.querySelectorAll(".cell .node").length === 6 && document.querySelector("section[aria-label='Terminal 2'] svg path"));
-assert.equal(await page.locator(".cell .node.in").count(), decided.terminals.scheduled.filter(Boolean).length);
+await page.waitForFunction(() => document.querySelector(".cell")?.dataset.terminals === "6" && document.querySelector("section[aria-label='Terminal 2'] svg path"));
+assert.equal(Number(await page.locator(".cell").getAttribute("data-scheduled")), decided.terminals.scheduled.filter(Boolean).length);
+await page.waitForFunction(() => document.querySelector(".cell").dataset.places === "known");
 await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Terminals] tbody tr").length === 6);
 await page.goto(at("0/finished", "round", "&round=7"));
 await page.waitForFunction(() => document.querySelectorAll(".gantt .predicted").length > 0);
@@ -89,14 +91,55 @@ const table = readFileSync(join(folder, "study/table.csv"), "utf8");
 assert.ok(table.includes("random") && table.includes("deficit"));
 say("cell, round, why, twin and compare show what the events say");
 
+// Robots: an episode is run again; the outcomes of all of a terminal are those of the record.
+const last = events.findLast((one) => one.kind === "finished").terminals;
+const before = events.find((one) => one.kind === "measured" && one.id[0] === 0).terminals;
+for (const [policy, counts] of [["trained", last], ["base", before]]) {
+  for (const n of [0, 3]) {
+    await page.goto(at("0/finished", "robots", `&terminal=${counts.terminal[n]}`));
+    await page.locator("label:has-text('Policy') select").selectOption(policy);
+    await page.waitForFunction((terminal) => document.querySelector("#robots-count")?.textContent.includes("the record has") && document.querySelector("section[aria-label=Episode] [role=status]").textContent.includes(`Terminal ${terminal},`), counts.terminal[n]);
+    const line = await text(page, "#robots-count");
+    const [k, m] = [counts.successes[n], counts.episodes[n]];
+    assert.ok(line.startsWith(`${k} of ${m} `) && line.includes(`the record has ${k} of ${m}`), line);
+  }
+}
+const drawn = () => page.evaluate(() => { const canvas = document.querySelector(".scene"); const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height); let sum = 0; for (let n = 0; n < data.length; n += 97) sum = (sum * 31 + data[n]) % 1e9; return sum; });
+await page.locator(".player button").click();
+await page.locator(".player input").fill("0");
+const first = await drawn();
+await page.locator(".player input").press("End");
+assert.notEqual(await drawn(), first, "the scene moves");
+say("robots: episodes end as the record says");
+
+// What if: without a change the plan of the record; with one that of a branch. Both to the last digit.
+const planned = (folder, round) => readFileSync(join(folder, "events.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line)).find((one) => one.kind === "decided" && one.id[0] === round).rationale;
+const expects = (which) => page.evaluate((which) => Object.fromEntries([...document.querySelectorAll(`[data-${which}]`)].map((one) => [one.dataset[which], Number(one.title)])), which);
+const agree = (found, rationale) => { for (const name of ["latency_s", "duration_s", "energy_j", "loss_decrease", "success_after", "violation", "planned_return"]) assert.equal(found[name], rationale[name], name); };
+await page.goto(at("0/finished", "whatif", "&round=7"));
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.startsWith("Round 8. Nothing is changed."), null, { timeout: 60000 });
+agree(await expects("plan"), planned(join(folder, "finished"), 8));
+await page.locator("#edit-terminal").selectOption(String(decided.terminals.terminal[0]));
+await page.locator("#edit-state").selectOption("gone");
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("with the change"));
+await page.waitForFunction(() => document.querySelector("section[aria-label='Terminals that differ'] tbody")?.textContent.includes("not there"));
+await page.locator(".edits button").click();
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("Nothing is changed."));
+say("what if: the plan is that of the record");
+
 // What if: the command that the page shows makes a branch, which the page finds.
 await page.goto(at("0/finished", "whatif", "&round=7"));
 await page.locator("[id='whatif-limits.deadline_s']").fill("0.5");
 const shown = await text(page, "#whatif-command");
 assert.ok(shown.endsWith("--round 7 --set limits.deadline_s=0.5"), shown);
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("with the change"));
 tilp(folder, ...shown.split(" ").slice(1).map((word) => word.replace(/^.*finished$/, "finished")), "--quiet");
 await page.waitForFunction(() => document.querySelector("section[aria-label='Branches of this run']").textContent.includes("finished-branch-7"), null, { timeout: 10000 });
-say("a branch is found");
+await page.goto(at("0/finished", "whatif", "&round=7"));
+await page.locator("[id='whatif-limits.deadline_s']").fill("0.5");
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("with the change"));
+agree(await expects("changed"), planned(join(folder, "finished-branch-7"), 8));
+say("a branch is found, and was predicted");
 
 // One run as one file, without a server.
 tilp(folder, "dash", "finished", "--export", "page.html");
@@ -128,7 +171,8 @@ await page.goto(at("0/finished", "cell", "&round=5"));
 await page.waitForFunction(() => document.querySelector(".timeline output").textContent.includes("Round 5"));
 await page.locator("body").press("ArrowRight");
 await page.waitForFunction(() => location.hash.includes("round=6"));
-await page.locator(".cell .node").first().focus();
+await page.locator(".cell").focus();
+await page.keyboard.press("ArrowRight");
 await page.keyboard.press("Enter");
 await page.waitForFunction(() => location.hash.includes("terminal="));
 await page.locator("#main").press("/");

@@ -8,6 +8,7 @@ use crate::http::{Request, Response};
 use crate::hub::Hub;
 use crate::metrics::metrics;
 use crate::run::{Missing, Run};
+use crate::{map, robots, whatif};
 
 impl From<Missing> for Response {
     fn from(Missing(what): Missing) -> Self {
@@ -35,6 +36,18 @@ pub(crate) fn answer(hub: &Hub, request: &Request) -> Response {
         "/api/predictions" => {
             of_run(hub, request, |run| Ok(Response::json(run.predictions().to_string())))
         }
+        "/api/episode" => {
+            of_run(hub, request, |run| hub.turns.take(|| robots::episode(run, request)))
+        }
+        "/api/outcomes" => {
+            of_run(hub, request, |run| hub.turns.take(|| robots::outcomes(run, request)))
+        }
+        "/api/whatif" => of_run(hub, request, |run| {
+            hub.turns.take(|| whatif::prospects(run, &hub.repeated, request))
+        }),
+        "/api/map" => of_run(hub, request, |run| {
+            hub.turns.take(|| Ok(Response::json(map::map(run)?.to_string())))
+        }),
         "/api/compare" => {
             let (study, scenario) = (request.asked("study"), request.asked("scenario"));
             match compare(hub, study, scenario) {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::assets::FILES;
 use crate::discover::Place;
+use crate::map::map;
 use crate::run::Run;
 
 /// Rounds whose terminals are in the file. Every other number is there of all rounds.
@@ -14,9 +15,9 @@ const MOST_ROUNDS: u64 = 60;
 const MOST_BYTES: usize = 6 << 20;
 
 /// Modules in the order in which they need each other.
-const MODULES: [&str; 16] = [
-    "dom", "format", "colour", "data", "chart", "timeline", "picker", "terminal", "cell",
-    "learning", "round", "why", "twin", "compare", "whatif", "main",
+const MODULES: [&str; 20] = [
+    "dom", "format", "colour", "data", "chart", "timeline", "picker", "terminal", "map", "cell",
+    "learning", "round", "scene", "robots", "why", "twin", "compare", "edits", "whatif", "main",
 ];
 
 /// The page of the run in a folder.
@@ -61,6 +62,7 @@ fn answers(run: &Run, state: &Value) -> Map<String, Value> {
         answers.insert(format!("terminal {id}"), track);
     }
     answers.insert("predictions".into(), run.predictions());
+    answers.insert("map".into(), map(run).unwrap_or_default());
     answers
 }
 

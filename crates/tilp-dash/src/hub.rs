@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::discover::{Found, Place, discover};
 use crate::run::Run;
+use crate::turns::Turns;
+use crate::whatif::Repeated;
 
 /// How often the files of runs that somebody looks at are looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -21,6 +23,10 @@ const SCAN_SHARE: u32 = 20;
 /// What the server knows.
 #[derive(Debug)]
 pub struct Hub {
+    /// Answers that take computing.
+    pub(crate) turns: Turns,
+    /// Planners that were repeated from a record.
+    pub(crate) repeated: Repeated,
     roots: Vec<PathBuf>,
     known: Mutex<Known>,
     changed: Condvar,
@@ -42,6 +48,8 @@ impl Hub {
     /// Looks for runs below these folders.
     pub fn new(roots: Vec<PathBuf>) -> Self {
         let hub = Self {
+            turns: Turns::default(),
+            repeated: Repeated::default(),
             roots,
             known: Mutex::default(),
             changed: Condvar::new(),

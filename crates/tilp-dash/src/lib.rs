@@ -10,6 +10,9 @@
 //! | `run` | one run folder: rows, events, histories of terminals |
 //! | `hub` | all runs, and the thread that looks for changes |
 //! | `compare`, `metrics`, `export` | several runs side by side; numbers for Prometheus; one run as one file |
+//! | `origin` | scenario and seed of a run |
+//! | `robots`, `whatif`, `map` | what is computed from them: episodes run again, other plans, places |
+//! | `turns` | answers that take computing, one at a time |
 //! | `stream`, `api`, `assets` | what is sent: changes, answers, the page |
 //! | `http`, `access`, `server` | requests, who may ask, threads |
 
@@ -27,10 +30,15 @@ mod export;
 mod fixture;
 mod http;
 mod hub;
+mod map;
 mod metrics;
+mod origin;
+mod robots;
 mod run;
 mod server;
 mod stream;
+mod turns;
+mod whatif;
 
 pub use access::{Access, NoToken, is_plain};
 pub use export::export;

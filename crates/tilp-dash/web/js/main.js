@@ -10,12 +10,13 @@ import { learning } from "./learning.js";
 import { cell } from "./cell.js";
 import { round } from "./round.js";
 import { why } from "./why.js";
+import { robots } from "./robots.js";
 import { twin } from "./twin.js";
 import { compare } from "./compare.js";
 import { whatif } from "./whatif.js";
 
 const isFile = document.getElementById("export") !== null;
-const VIEWS = [learning, cell, round, why, twin, ...(isFile ? [] : [compare, whatif])];
+const VIEWS = [learning, cell, round, why, ...(isFile ? [] : [robots]), twin, ...(isFile ? [] : [compare, whatif])];
 
 const store = new Store();
 const byId = (id) => document.getElementById(id);

@@ -1,6 +1,6 @@
 //! The seam between the suites of tasks and everybody else.
 
-use crate::tasks::Start;
+use crate::tasks::{Scene, Start};
 
 /// What all robots of a suite have in common.
 #[derive(Debug, PartialEq)]
@@ -61,4 +61,8 @@ pub trait Robot {
     fn succeeded(&self) -> bool;
     /// What the scripted expert would do now.
     fn expert(&self) -> Vec<f32>;
+    /// What can be drawn of it; none in a suite without drawings.
+    fn scene(&self) -> Option<Scene> {
+        None
+    }
 }
