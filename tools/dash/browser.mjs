@@ -9,10 +9,21 @@ import { chromium } from "playwright-core";
 
 export const TILP = process.env.TILP;
 
-export const launch = () => chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+export async function launch() {
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+  const open = browser.newPage.bind(browser);
+  browser.newPage = async (options) => { const page = await open(options); await fromFiles(page); return page; };
+  return browser;
+}
+
+// With WEB=crates/tilp-dash/web the files of the page come from there: changes are tried without a build.
+async function fromFiles(page) {
+  if (!process.env.WEB) return;
+  await page.route(/^http:[^?]*\/(js\/\w+\.js|style\.css|theme\.js)$/, (route) => route.fulfill({ path: join(process.env.WEB, new URL(route.request().url()).pathname) }));
+}
 
 export const scratch = () => mkdtempSync(join(tmpdir(), "tilp-dash-"));
 

@@ -32,6 +32,7 @@ async function open(width, scheme = "light") {
   page.allowed = [];
   page.on("console", (one) => { if (["error", "warning"].includes(one.type()) && !page.allowed.some((text) => one.text().includes(text))) problems.push(`console: ${one.text()}`); });
   page.on("pageerror", (error) => problems.push(`page: ${error.message}`));
+  page.on("response", (answer) => { if (answer.status() >= 400) problems.push(`${answer.status()} for ${answer.url()}`); });
   page.on("request", (request) => { if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) problems.push(`request to ${request.url()}`); });
   return page;
 }
@@ -104,7 +105,7 @@ for (const [policy, counts] of [["trained", last], ["base", before]]) {
     assert.ok(line.startsWith(`${k} of ${m} `) && line.includes(`the record has ${k} of ${m}`), line);
   }
 }
-const drawn = () => page.evaluate(() => { const canvas = document.querySelector(".scene"); const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height); let sum = 0; for (let n = 0; n < data.length; n += 97) sum = (sum * 31 + data[n]) % 1e9; return sum; });
+const drawn = () => page.evaluate(() => document.querySelector(".scene").toDataURL());
 await page.locator(".player button").click();
 await page.locator(".player input").fill("0");
 const first = await drawn();

@@ -522,7 +522,7 @@ pub(crate) struct Branch {
 
 const DASH: &str = "\
 Finds run folders and studies below every DIR, also those that are started later, and follows them as
-they grow. Read-only. On the loopback address everybody on the machine may look; on any other address
+they grow. Shows the runs of the dashboard at every URL, http://HOST:PORT/?token=.., beside them. Read-only. On the loopback address everybody on the machine may look; on any other address
 only those with the token, which is part of the printed address.
 
 Environment:
@@ -533,9 +533,9 @@ Exit codes: 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTER
 /// `tilp dash`.
 #[derive(Args)]
 pub(crate) struct Dash {
-    /// Folders with runs or studies somewhere below them
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub folders: Vec<PathBuf>,
+    /// Folders with runs or studies somewhere below them, and addresses of other dashboards
+    #[arg(value_name = "DIR|URL", default_value = ".")]
+    pub places: Vec<PathBuf>,
     /// Address and port; port 0 for any that is free
     #[arg(long, default_value = "127.0.0.1:8020")]
     pub listen: std::net::SocketAddr,

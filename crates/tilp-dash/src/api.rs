@@ -8,7 +8,7 @@ use crate::http::{Request, Response};
 use crate::hub::Hub;
 use crate::metrics::metrics;
 use crate::run::{Missing, Run};
-use crate::{map, robots, whatif};
+use crate::{map, remote, robots, whatif};
 
 impl From<Missing> for Response {
     fn from(Missing(what): Missing) -> Self {
@@ -18,6 +18,12 @@ impl From<Missing> for Response {
 
 /// The answer to a request that is not a stream.
 pub(crate) fn answer(hub: &Hub, request: &Request) -> Response {
+    let named = request.asked("run").or(request.asked("study"));
+    if let Some((place, _)) = named.and_then(remote::split)
+        && let Some(remote) = hub.remotes.get(place)
+    {
+        return remote.answer(place, request);
+    }
     match request.path.as_str() {
         "/api/runs" => Response::json(hub.list().1.as_bytes()),
         "/api/round" => of_run(hub, request, |run| {

@@ -9,6 +9,7 @@
 //! | `discover` | folders that are shown |
 //! | `run` | one run folder: rows, events, histories of terminals |
 //! | `hub` | all runs, and the thread that looks for changes |
+//! | `remote`, `relay` | dashboards elsewhere |
 //! | `compare`, `metrics`, `export` | several runs side by side; numbers for Prometheus; one run as one file |
 //! | `origin` | scenario and seed of a run |
 //! | `robots`, `whatif`, `map` | what is computed from them: episodes run again, other plans, places |
@@ -33,6 +34,8 @@ mod hub;
 mod map;
 mod metrics;
 mod origin;
+mod relay;
+mod remote;
 mod robots;
 mod run;
 mod server;
@@ -43,4 +46,5 @@ mod whatif;
 pub use access::{Access, NoToken, is_plain};
 pub use export::export;
 pub use hub::Hub;
+pub use remote::Remote;
 pub use server::Server;

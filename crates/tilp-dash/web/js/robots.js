@@ -93,6 +93,7 @@ export const robots = {
     }
 
     async function load() {
+      if (!ids.includes(chosen)) return;
       const mine = (asked += 1);
       stop();
       said.className = "small";

@@ -100,10 +100,10 @@ export class Scene {
     this.forward = away.map((value) => -value);
     this.right = unit(cross(this.forward, [0, 0, 1]));
     this.up = cross(this.right, this.forward);
-    const scale = Math.min(width / 0.86, height / 0.62) * distance;
+    const scale = Math.min(width / 0.86, height / 0.58) * distance;
     this.project = (point) => {
       const way = minus(point, this.eye), depth = Math.max(0.05, dot(way, this.forward));
-      return [width / 2 + (scale * dot(way, this.right)) / depth, height / 2 - (scale * dot(way, this.up)) / depth];
+      return [width / 2 + (scale * dot(way, this.right)) / depth, 0.46 * height - (scale * dot(way, this.up)) / depth];
     };
   }
 
@@ -113,7 +113,7 @@ export class Scene {
   }
 
   table(pen) {
-    const [cx, cy] = this.middle, reach = 0.42;
+    const [cx, cy] = this.middle, reach = 0.33;
     pen.beginPath();
     this.line(pen, [[cx - reach, cy - reach, 0], [cx + reach, cy - reach, 0], [cx + reach, cy + reach, 0], [cx - reach, cy + reach, 0]]);
     pen.fillStyle = colourOf("--bg");

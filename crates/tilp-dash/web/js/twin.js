@@ -15,7 +15,7 @@ export const twin = {
   title: "Twin",
   mount(root, context) {
     const { store } = context;
-    const x = { title: "round", name: "Round", format: count };
+    const x = { title: "round", name: "Round", format: count, whole: true };
     const tiles = h("dl", { class: "tiles" });
     const note = h("p", { class: "faint" });
     const make = (label, height, options) => new Chart({ label, height, ...options });

@@ -20,7 +20,7 @@ const AHEAD = 12;
 const signed = (text) => (value) => (isNumber(value) ? `${value > 0 ? "+" : value < 0 ? "−" : "±"}${text(Math.abs(value))}` : "–");
 const METRICS = [
   ["success_after", "Success at the end, expected", percent, (d) => signed((v) => `${(100 * v).toFixed(2)} points`)(d)],
-  ["n_scheduled", "Terminals scheduled", short],
+  ["n_scheduled", "Terminals scheduled", String],
   ["latency_s", "Latency", seconds],
   ["duration_s", "Duration of the round", seconds],
   ["energy_j", "Energy", joules],
@@ -60,7 +60,7 @@ export const whatif = {
     const progress = h("progress", { max: "1", value: "0", "aria-label": "Repetition of the run", hidden: true });
     const expected = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Expected, table" });
     const differ = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Terminals that differ, table" });
-    const axis = { title: "round", name: "Round", format: (value) => String(Math.round(value)) };
+    const axis = { title: "round", name: "Round", format: (value) => String(Math.round(value)), whole: true };
     const success = new Chart({ label: "Success expected", height: 170, x: axis, y: { title: "success", format: (v) => percent(v, 2), tick: (v) => percent(v, 1) } });
     const loss = new Chart({ label: "Loss expected", height: 170, x: axis, y: { title: "loss" } });
     root.append(h("div", { class: "grid" }, h("h1", { class: "hidden-text", text: "What if" }),
@@ -79,8 +79,10 @@ export const whatif = {
     const round = () => Math.max(1, Math.min(context.round ?? 1, (store.about?.rounds ?? Infinity) - 1));
 
     function path() {
-      const [n, ...rest] = (store.run ?? "").split("/");
-      return [store.list.roots[Number(n)] ?? ".", ...rest].join("/");
+      const there = /^@(\d+)\/(.*)$/.exec(store.run ?? "");
+      const roots = there ? store.list.elsewhere?.[Number(there[1])]?.roots : store.list.roots;
+      const [n, ...rest] = (there ? there[2] : store.run ?? "").split("/");
+      return [roots?.[Number(n)] ?? ".", ...rest].join("/");
     }
 
     // Overrides of the scenario as they were typed.
