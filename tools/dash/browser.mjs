@@ -45,9 +45,9 @@ export function start(folder, ...words) {
   return child;
 }
 
-// A dashboard at a port; 0 for any.
-export async function dash(folder, port = 0) {
-  const child = start(folder, "dash", ".", "--listen", `127.0.0.1:${port}`);
+// A dashboard at a port, 0 for any, of a folder or of another dashboard.
+export async function dash(folder, port = 0, place = ".") {
+  const child = start(folder, "dash", place, "--listen", `127.0.0.1:${port}`);
   const [line] = await once(child.stdout.setEncoding("utf8"), "data");
   const url = line.match(/http:\S+/)[0];
   const stop = async () => { child.kill("SIGKILL"); await once(child, "exit"); };

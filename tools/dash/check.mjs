@@ -24,6 +24,7 @@ writeFileSync(join(folder, evil, "events.jsonl"), `{"kind":"header","id":[0,0],"
 say("runs are there");
 
 let server = await dash(folder);
+let near = null; // a second one, which shows the runs of the first
 const browser = await launch();
 const problems = [];
 
@@ -33,7 +34,7 @@ async function open(width, scheme = "light") {
   page.on("console", (one) => { if (["error", "warning"].includes(one.type()) && !page.allowed.some((text) => one.text().includes(text))) problems.push(`console: ${one.text()}`); });
   page.on("pageerror", (error) => problems.push(`page: ${error.message}`));
   page.on("response", (answer) => { if (answer.status() >= 400) problems.push(`${answer.status()} for ${answer.url()}`); });
-  page.on("request", (request) => { if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) problems.push(`request to ${request.url()}`); });
+  page.on("request", (request) => { if (![server.url, near?.url].some((own) => own && request.url().startsWith(own)) && !request.url().startsWith("data:")) problems.push(`request to ${request.url()}`); });
   return page;
 }
 
@@ -154,8 +155,23 @@ for (const view of ["learning", "cell", "round", "why", "twin"]) {
   await file.waitForFunction(() => document.querySelectorAll(".tiles .tile").length > 2);
   if (view === "learning") assert.ok((await text(file, "[data-tile=success] dd")).startsWith(percent(summary.success_final)));
 }
+tilp(folder, "dash", "study", "--export", "study.html");
+await file.goto(`file://${join(folder, "study.html")}`);
+await file.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 2);
 await file.close();
-say("the exported file shows the same");
+say("exported files of a run and of a study show the same");
+
+// The runs of a dashboard elsewhere, here of this one.
+near = await dash(scratch(), 0, server.url);
+const other = await open(1300);
+other.allowed.push("net::ERR_");
+await other.goto(`${near.url}#run=${encodeURIComponent("@0/0/finished")}&view=learning`);
+await other.waitForFunction((text) => document.querySelector("[data-tile=success] dd")?.textContent.startsWith(text), percent(summary.success_final), { timeout: 20000 });
+await other.goto(`${near.url}#run=${encodeURIComponent("@0/0/finished")}&view=cell&round=7`);
+await other.waitForFunction(() => document.querySelector(".cell")?.dataset.round === "7" && document.querySelector(".cell").dataset.places === "known");
+await other.close();
+await near.stop();
+say("a run elsewhere is shown");
 
 // Markup in names is text; a damaged file is an error in its place.
 await page.goto(at(`0/${evil}`, "learning"));

@@ -539,7 +539,7 @@ pub(crate) struct Dash {
     /// Address and port; port 0 for any that is free
     #[arg(long, default_value = "127.0.0.1:8020")]
     pub listen: std::net::SocketAddr,
-    /// Write the run DIR as one page that needs no server, and end
+    /// Write the run or study DIR as one page that needs no server, and end
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
 }

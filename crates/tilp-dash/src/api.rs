@@ -18,7 +18,7 @@ impl From<Missing> for Response {
 
 /// The answer to a request that is not a stream.
 pub(crate) fn answer(hub: &Hub, request: &Request) -> Response {
-    let named = request.asked("run").or(request.asked("study"));
+    let named = request.asked(if request.path == "/api/compare" { "study" } else { "run" });
     if let Some((place, _)) = named.and_then(remote::split)
         && let Some(remote) = hub.remotes.get(place)
     {

@@ -44,7 +44,7 @@ mod turns;
 mod whatif;
 
 pub use access::{Access, NoToken, is_plain};
-pub use export::export;
+pub use export::{export, export_study};
 pub use hub::Hub;
 pub use remote::Remote;
 pub use server::Server;

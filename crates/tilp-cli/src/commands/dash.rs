@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use tilp_dash::{Access, Hub, Remote, Server, export, is_plain};
+use tilp_dash::{Access, Hub, Remote, Server, export, export_study, is_plain};
 
 use crate::arguments::Dash;
 use crate::failure::Failure;
@@ -61,14 +61,20 @@ fn write_page(folders: &[PathBuf], file: &Path) -> Result<(), Failure> {
             folders.len()
         )));
     };
-    if !folder.join("manifest.json").is_file() {
-        let line =
-            format!("{} has no manifest.json, expected the folder of a run", folder.display());
-        return Err(Failure::input(line));
-    }
+    let page = if folder.join("manifest.json").is_file() {
+        Some(export(folder))
+    } else {
+        export_study(folder)
+    };
+    let page = page.ok_or_else(|| {
+        let folder = folder.display();
+        Failure::input(format!(
+            "{folder} has no manifest.json, expected the folder of a run or study"
+        ))
+    })?;
     let failed = |error| Failure::failed(format!("cannot write {}: {error}", file.display()));
     let aside = file.with_extension("part");
-    std::fs::write(&aside, export(folder)).map_err(failed)?;
+    std::fs::write(&aside, page).map_err(failed)?;
     std::fs::rename(&aside, file).map_err(failed)?;
     output::print(&format!("page in {}", file.display()))
 }

@@ -197,7 +197,7 @@ fn a_live_run_is_followed_over_a_restart_of_the_server_without_loss_or_doubles()
 #[test]
 fn episodes_end_and_plans_are_expected_as_the_record_says() {
     let scratch = Scratch::new("dash-again");
-    succeed(&scratch, &[&SHORT[..], &["--quiet", "--out", "done"]].concat());
+    succeed(scratch.path(), &[&SHORT[..], &["--quiet", "--out", "done"]].concat());
     let dash = Dash::local(&scratch);
     let events = fs::read_to_string(scratch.path().join("done/events.jsonl")).unwrap();
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

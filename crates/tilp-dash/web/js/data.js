@@ -6,6 +6,9 @@ const KEPT_ROUNDS = 48;
 const inside = document.getElementById("export");
 const KEPT = inside ? JSON.parse(inside.textContent) : null;
 
+// A file of a study has a comparison and no run.
+export const isStudyFile = KEPT !== null && !KEPT.state;
+
 export class Store extends EventTarget {
   list = { runs: [], studies: [], roots: [] };
   run = null; // id of the chosen run
