@@ -8,7 +8,7 @@ use crate::http::{Request, Response};
 use crate::hub::Hub;
 use crate::metrics::metrics;
 use crate::run::{Missing, Run};
-use crate::{map, remote, robots, whatif};
+use crate::{map, remote, robots, twin, whatif};
 
 impl From<Missing> for Response {
     fn from(Missing(what): Missing) -> Self {
@@ -51,6 +51,9 @@ pub(crate) fn answer(hub: &Hub, request: &Request) -> Response {
         "/api/whatif" => of_run(hub, request, |run| {
             hub.turns.take(|| whatif::prospects(run, &hub.repeated, request))
         }),
+        "/api/twin" => {
+            of_run(hub, request, |run| hub.turns.take(|| twin::twin(run, &hub.reported)))
+        }
         "/api/map" => of_run(hub, request, |run| {
             hub.turns.take(|| Ok(Response::json(map::map(run)?.to_string())))
         }),

@@ -12,6 +12,7 @@ use crate::discover::{Found, Place, discover};
 use crate::remote::Remote;
 use crate::run::Run;
 use crate::turns::Turns;
+use crate::twin::Reported;
 use crate::whatif::Repeated;
 
 /// How often the files of runs that somebody looks at are looked at.
@@ -28,6 +29,8 @@ pub struct Hub {
     pub(crate) turns: Turns,
     /// Planners that were repeated from a record.
     pub(crate) repeated: Repeated,
+    /// What twins say of a run.
+    pub(crate) reported: Reported,
     /// Dashboards elsewhere.
     pub(crate) remotes: Vec<Remote>,
     roots: Vec<PathBuf>,
@@ -58,6 +61,7 @@ impl Hub {
         let hub = Self {
             turns: Turns::default(),
             repeated: Repeated::default(),
+            reported: Reported::default(),
             remotes,
             roots,
             known: Mutex::default(),

@@ -12,7 +12,7 @@
 //! | `remote`, `relay` | dashboards elsewhere |
 //! | `compare`, `metrics`, `export` | several runs side by side; numbers for Prometheus; one run as one file |
 //! | `origin` | scenario and seed of a run |
-//! | `robots`, `whatif`, `map` | what is computed from them: episodes run again, other plans, places |
+//! | `robots`, `whatif`, `twin`, `map` | what is computed from them: episodes run again, other plans, other twins, places |
 //! | `turns` | answers that take computing, one at a time |
 //! | `stream`, `api`, `assets` | what is sent: changes, answers, the page |
 //! | `http`, `access`, `server` | requests, who may ask, threads |
@@ -41,6 +41,7 @@ mod run;
 mod server;
 mod stream;
 mod turns;
+mod twin;
 mod whatif;
 
 pub use access::{Access, NoToken, is_plain};

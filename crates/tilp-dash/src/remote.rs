@@ -25,7 +25,7 @@ const MOST_LINE: u64 = 256 << 20;
 /// Runs and studies of a list.
 const MOST_RUNS: usize = 20_000;
 /// Paths that are passed on.
-const PATHS: [&str; 9] = [
+const PATHS: [&str; 10] = [
     "/api/round",
     "/api/spent",
     "/api/terminal",
@@ -34,6 +34,7 @@ const PATHS: [&str; 9] = [
     "/api/outcomes",
     "/api/whatif",
     "/api/map",
+    "/api/twin",
     "/api/compare",
 ];
 

@@ -8,19 +8,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tilp::experiment::{Change, Edit, PlannerState, RecordedPlanner, WhatIfError};
-use tilp::record::{Checkpoint, History, Identity};
+use tilp::record::{Checkpoint, Identity};
 use tilp::round::TerminalId;
 use tilp::scenario::Scenario;
 
 use crate::bounded;
 use crate::http::{Request, Response};
-use crate::origin::{one_line, origin};
+use crate::origin::{history, one_line, origin};
 use crate::run::Run;
 
 /// Time of one answer.
 const SLICE: Duration = Duration::from_millis(800);
-/// Bytes of a record.
-const MOST_RECORD: u64 = 512 << 20;
 /// Bytes of a checkpoint.
 const MOST_CHECKPOINT: u64 = 512 << 20;
 /// Places at which a state is kept for good, spread over the run.
@@ -102,12 +100,7 @@ impl OfRun {
             return Err(Response::error(422, line));
         }
         let (scenario, seed) = origin(run)?;
-        let wrong = |reason: &dyn std::fmt::Display| {
-            Response::error(422, format!("events.jsonl: {}", one_line(&reason)))
-        };
-        let bytes = bounded::bytes(&run.place.path.join("events.jsonl"), MOST_RECORD);
-        let history = History::of_stream(&bytes.map_err(|error| wrong(&error))?);
-        let history = history.map_err(|reason| wrong(&reason))?;
+        let history = history(run)?;
         let replicate = manifest["replicate"].as_u64().unwrap_or(0);
         let checkpoint = checkpoint(run, &scenario, seed, replicate);
         let record =

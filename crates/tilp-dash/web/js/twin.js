@@ -1,6 +1,6 @@
 // Twin: what the planner predicted, beside what came of it.
 
-import { h, empty, card } from "./dom.js";
+import { h, empty, card, table } from "./dom.js";
 import { percent, count, short, isNumber } from "./format.js";
 import { Chart } from "./chart.js";
 import { series, dashes } from "./colour.js";
@@ -34,12 +34,37 @@ export const twin = {
       card("Duration", { class: "third", note: "of a round" }, duration.element),
       card("Loss decrease", { class: "third", note: "training sub-twin, in the rounds that are looked at" }, decrease.element),
       card("Success", { class: "third", note: "task sub-twin" }, success.element),
-      h("p", { class: "small faint card-note", text: "The same rounds shown to a twin that never calibrates, and hidden factors: tilp twin DIR." }));
-    root.append(note, grid);
-    let key = null;
+      h("p", { class: "small faint card-note", text: "Contests with naive rules and hidden factors: tilp twin DIR." }));
+    const both = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "With and without calibration, table" });
+    root.append(note, grid, h("div", { class: "grid below" }, card("With and without calibration", { note: "the same rounds shown to a twin that calibrates and to one that never does" }, both)));
+    let key = null, shown = null;
+
+    // A finished run is shown to both twins once.
+    async function compare() {
+      const run = store.run;
+      if (store.state !== "finished") { if (shown !== "") empty(both).append(h("p", { class: "faint", text: "Shown when the run is finished." })); shown = ""; return; }
+      if (shown === run) return;
+      shown = run;
+      empty(both).append(h("p", { class: "faint", text: "Showing the rounds to both twins…" }));
+      try {
+        const { sub_twins: rows } = await store.get("twin");
+        if (shown !== run) return;
+        const error = (one, value) => (one.relative ? percent(value) : short(value));
+        const cell = (name, text) => (one) => h("span", { "data-twin": `${one.name} ${name}`, title: String(one[name]), text: text(one, one[name]) });
+        const share1 = (_, value) => percent(value, 0);
+        empty(both).append(table([
+          ["Forecast", (one) => one.name, "left"], ["Number", (one) => count(one.n)],
+          ["Median error without", cell("error_before", error)], ["with", cell("error_after", error)],
+          ["In the 90 % interval without", cell("coverage_before", share1)], ["with", cell("coverage_after", share1)],
+        ], rows, { caption: "Error and coverage with and without calibration" }));
+      } catch (problem) {
+        if (shown === run) empty(both).append(h("p", { class: "faint", text: problem.message }));
+      }
+    }
 
     async function update() {
       const now = `${store.run} ${store.nRows}`;
+      void compare();
       if (!store.nRows) { note.textContent = "No round yet."; grid.hidden = true; return; }
       if (key === now) return;
       key = now;

@@ -82,8 +82,18 @@ impl Replay {
         Self::of_history(scenario, method, seed, history, &|name| folder.source(name))
     }
 
+    /// The run with the rows of its events.
+    pub fn of_events(
+        scenario: Scenario,
+        method: Method,
+        seed: u64,
+        history: History,
+    ) -> Result<Self, RunError> {
+        Self::of_history(scenario, method, seed, history, &|_| PathBuf::from("events.jsonl"))
+    }
+
     /// The run with these rows. `source` gives the file that an error names for a table.
-    pub(super) fn of_history(
+    fn of_history(
         scenario: Scenario,
         method: Method,
         seed: u64,

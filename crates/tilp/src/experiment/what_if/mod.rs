@@ -8,8 +8,6 @@ mod prospect;
 
 pub use prospect::{Change, Edit, Prospect, Prospects, RoundAhead, TerminalAhead};
 
-use std::path::PathBuf;
-
 use super::RunError;
 use super::replay::{Replay, ReplayedRound};
 use crate::allocate::Tilp;
@@ -73,8 +71,7 @@ pub enum WhatIfError {
 impl RecordedPlanner {
     /// The run of TiLP with these rows.
     pub fn new(scenario: Scenario, seed: u64, history: History) -> Result<Self, WhatIfError> {
-        let source = |_: &'static str| PathBuf::from("events.jsonl");
-        let replay = Replay::of_history(scenario, method("tilp")?, seed, history, &source)?;
+        let replay = Replay::of_events(scenario, method("tilp")?, seed, history)?;
         Ok(Self { replay })
     }
 

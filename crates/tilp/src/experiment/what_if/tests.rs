@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::experiment::{Branch, Ended, PlanSpec, RunSpec, Time, run_single};
