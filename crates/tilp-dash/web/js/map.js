@@ -126,9 +126,11 @@ export class CellMap {
     const pen = canvas.getContext("2d");
     pen.setTransform(side / SIZE, 0, 0, side / SIZE, 0, 0);
     pen.clearRect(0, 0, SIZE, SIZE);
+    // On a narrow screen marks and words are larger against the map.
+    this.grow = Math.min(1.9, Math.max(1, 520 / width));
     this.ground(pen);
     this.links(pen);
-    this.nodes(pen, data.terminals.length > 150 ? 5 : 9);
+    this.nodes(pen, data.terminals.length > 150 ? 5 : 9 * this.grow, data.terminals.length <= 150);
   }
 
   ground(pen) {
@@ -138,7 +140,7 @@ export class CellMap {
     [pen.strokeStyle, pen.lineWidth] = [colourOf("--grid"), 1];
     for (const [radius] of rings) { pen.beginPath(); pen.arc(x, y, radius, 0, 2 * Math.PI); pen.stroke(); }
     pen.fillStyle = colourOf("--soft");
-    [pen.font, pen.textAlign] = ["11px system-ui, sans-serif", "center"];
+    [pen.font, pen.textAlign] = [`${11 * this.grow}px system-ui, sans-serif`, "center"];
     for (const [radius, text] of rings) if (y - radius > 12) pen.fillText(text, x, y - radius - 4);
   }
 
@@ -162,7 +164,7 @@ export class CellMap {
     pen.fillRect(station[0] - 7, station[1] - 7, 14, 14);
   }
 
-  nodes(pen, radius) {
+  nodes(pen, radius, hasNames) {
     const { terminals, at, values, chosen } = this.data;
     const [card, ink, bad, accent, line] = ["--card", "--ink", "--bad", "--accent", "--line"].map(colourOf);
     const circle = ([x, y], r) => { pen.beginPath(); pen.arc(x, y, r, 0, 2 * Math.PI); };
@@ -186,13 +188,13 @@ export class CellMap {
         pen.stroke();
       }
     });
-    if (radius < 9) return;
-    [pen.font, pen.textAlign, pen.lineWidth, pen.lineJoin] = ["10px system-ui, sans-serif", "center", 2.5, "round"];
+    if (!hasNames) return;
+    [pen.font, pen.textAlign, pen.lineWidth, pen.lineJoin] = [`${10 * this.grow}px system-ui, sans-serif`, "center", 2.5, "round"];
     [pen.strokeStyle, pen.fillStyle] = [card, ink];
     terminals.forEach((one, n) => {
       if (!isNumber(at[n][0])) return;
-      pen.strokeText(String(one.id), at[n][0], at[n][1] + radius + 15);
-      pen.fillText(String(one.id), at[n][0], at[n][1] + radius + 15);
+      pen.strokeText(String(one.id), at[n][0], at[n][1] + radius + 4 + 11 * this.grow);
+      pen.fillText(String(one.id), at[n][0], at[n][1] + radius + 4 + 11 * this.grow);
     });
   }
 

@@ -129,8 +129,8 @@ function scatter(chart, predicted, real) {
 }
 
 // Medians of equal parts of the rounds.
-function binned(rounds, values, bins) {
-  const last = Math.max(...rounds, 1);
+function binned(rounds, values, most) {
+  const last = rounds.reduce((a, b) => Math.max(a, b), 1), bins = Math.min(most, last);
   const found = Array.from({ length: bins }, () => []);
   rounds.forEach((round, i) => found[Math.min(bins - 1, Math.floor(((round - 1) / last) * bins))].push(values[i]));
   return found.map((part, n) => [Math.round(((n + 1) / bins) * last), median(part)]).filter(([, value]) => isNumber(value));

@@ -1,7 +1,9 @@
 //! One episode of one robot with every state of it, to be drawn.
 
 use crate::round::TerminalId;
-use crate::scenario::{Scenario, ScenarioError, measured_cell, policy, suite_of, untrained};
+use crate::scenario::{
+    MeasuredCell, Scenario, ScenarioError, measured_cell, policy, suite_of, untrained,
+};
 use crate::split::model::Weights;
 use crate::split::policy::Policy;
 use crate::tasks::{EpisodeSet, Scene};
@@ -89,7 +91,8 @@ impl EpisodeSpec<'_> {
         let mover = self.mover()?;
         let found = measured_cell(scenario, seed, terminal, round)?;
         let most = scenario.n_terminals();
-        let (cell, episodes) = found.ok_or(EpisodeError::NoTerminal(terminal.0, most))?;
+        let found = found.ok_or(EpisodeError::NoTerminal(terminal.0, most))?;
+        let MeasuredCell { cell, episodes } = found;
         let start = self.set.episode(episodes, terminal.0.into(), self.index);
         let mut robot = cell.reset(start);
         let no_drawing = || EpisodeError::NoDrawing(suite.name);

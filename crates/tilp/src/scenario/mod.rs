@@ -40,7 +40,7 @@ pub use planner::{
 pub use profile::{PROFILE_NOTE, ProfileParts};
 pub use program::ProgramError;
 pub use registry::{Method, MethodInputs, Registry, method, methods};
-pub use robots::{measured_cell, narrow_demonstrations, sample_variants};
+pub use robots::{MeasuredCell, measured_cell, narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};

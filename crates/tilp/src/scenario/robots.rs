@@ -222,14 +222,22 @@ fn measured(raw: &raw::Raw, work: Work) -> Work {
     Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work }
 }
 
-/// The robot cell of one terminal as its success is measured in a round, and the seed of its
-/// episodes: of [`Fleet`], without the cells of the others. None if there is no such terminal.
+/// The robot cell of one terminal as its success is measured.
+pub struct MeasuredCell {
+    /// The cell.
+    pub cell: Box<dyn Workcell>,
+    /// Seed of the episodes of all terminals.
+    pub episodes: Seed,
+}
+
+/// The robot cell of one terminal as its success is measured in a round: of [`Fleet`], without the
+/// cells of the others. None if there is no such terminal.
 pub fn measured_cell(
     scenario: &Scenario,
     seed: u64,
     terminal: TerminalId,
     round: u64,
-) -> Result<Option<(Box<dyn Workcell>, Seed)>, ScenarioError> {
+) -> Result<Option<MeasuredCell>, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seed));
     let roster = Roster::draw(scenario, seed.named("fleet"))?;
     let n = terminal.0 as usize;
@@ -239,7 +247,8 @@ pub fn measured_cell(
     let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
     let applies = |one: &&WorkChange| one.terminal == terminal && one.round <= round;
     let work = changes.iter().rev().find(applies).map_or(Work::default(), |one| one.work);
-    Ok(Some((roster.cell(n, measured(raw, work))?, seed.named("episodes"))))
+    let cell = roster.cell(n, measured(raw, work))?;
+    Ok(Some(MeasuredCell { cell, episodes: seed.named("episodes") }))
 }
 
 /// When success is measured, and on how many episodes.

@@ -126,7 +126,7 @@ impl RecordedPlanner {
     /// The rounds with what was used of a budget before each.
     fn rounds(&self) -> impl Iterator<Item = ReplayedRound<'_>> {
         let budget = self.replay.scenario.budget();
-        let mut so_far = BudgetState::new(budget.clone());
+        let mut so_far = BudgetState::new(budget);
         self.replay.rounds().map(move |mut round| {
             round.seen.budget = (!budget.is_none()).then(|| so_far.clone());
             let metered = round.outcome.terminals.iter();
