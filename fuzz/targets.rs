@@ -1,4 +1,4 @@
-// What is fuzzed: every decoder of bytes that come from somebody else. A target must neither panic nor
+// Fuzz targets: every decoder of untrusted bytes. A target must neither panic nor
 // allocate by a number in its input. The fuzzer and an ordinary test
 // (crates/tilp-testbed/tests/corpora.rs) include this file.
 

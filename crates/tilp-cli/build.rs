@@ -1,16 +1,16 @@
-//! Tells the program its commit and the versions of the real parts it is built on.
+//! Passes the commit and the versions of the numerical dependencies to the program.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The parts whose version a result may depend on.
+/// Dependencies whose version may change a result.
 const PARTS: [&str; 6] =
     ["gemm", "rand_chacha", "rapier3d", "rapier3d-mjcf", "safetensors", "parquet"];
 
 fn main() {
     println!("cargo:rerun-if-changed=../../Cargo.lock");
     let history = git(&["rev-parse", "--git-path", "HEAD", "--git-path", "logs/HEAD"]);
-    // A path that is not there would count as changed at every build.
+    // A missing path would count as changed at every build.
     for path in history.iter().flat_map(|text| text.lines()).filter(|path| Path::new(path).exists())
     {
         println!("cargo:rerun-if-changed={path}");

@@ -1,4 +1,4 @@
-//! Lets this crate's tests and examples find MuJoCo at run time, and says so if it is missing.
+//! Sets the search path of MuJoCo for this crate's tests and examples, with an error if it is missing.
 
 use std::env;
 use std::path::Path;

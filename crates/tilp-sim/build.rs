@@ -1,4 +1,4 @@
-//! Lets this crate's tests and examples find MuJoCo at run time, where the feature is on.
+//! Sets the search path of MuJoCo for this crate's tests and examples, if the feature is on.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

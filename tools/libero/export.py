@@ -71,7 +71,7 @@ def all_objects(package):
 
 
 def set_digits(digits):
-    """MuJoCo writes six digits unless told otherwise, and has no public way to be told.
+    """MuJoCo writes six digits by default, and has no public setting for more.
 
     Six move a replay off its recording by 1e-7 rad, and by 1e-3 after a bump.
     """
@@ -190,7 +190,7 @@ def read_states(path):
 
 
 def write_fingerprint(options, package, tasks):
-    """What the export was made of, and what it consists of."""
+    """The sources and the contents of the export."""
     files = sorted(path for path in options.out.rglob("*") if path.is_file())
     files = [path for path in files if path.name != "fingerprint.json"]
     fingerprint = {

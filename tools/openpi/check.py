@@ -42,7 +42,7 @@ class Server:
 
     @contextlib.contextmanager
     def raw(self):
-        """A socket of the same protocol that sends what it likes."""
+        """A socket of the same protocol that sends arbitrary data."""
         headers = {"Authorization": f"Api-Key {TOKEN}"}
         uri = f"ws://{self.host}:{self.port}"
         with connect(uri, compression=None, additional_headers=headers) as raw:
@@ -51,7 +51,7 @@ class Server:
 
 
 def observation(length):
-    """What a LIBERO client of openpi sends, with a state that this policy reads."""
+    """A request of a LIBERO client of openpi, with a state that this policy reads."""
     return {
         "observation/image": np.zeros((224, 224, 3), np.uint8),
         "observation/wrist_image": np.zeros((224, 224, 3), np.uint8),
@@ -73,7 +73,7 @@ def gets_actions(server):
 
 
 def gets_actions_again(server):
-    """The same, as soon as the places of those who left are free."""
+    """The same, as soon as the slots of disconnected clients are free."""
     for _ in range(200):
         try:
             gets_actions(server)
@@ -104,7 +104,7 @@ def refuses_size(server):
 
 
 def refuses_without_token(server):
-    """Nobody gets in without a token."""
+    """Clients without a token are refused."""
     try:
         with connect(f"ws://{server.host}:{server.port}", compression=None):
             pass

@@ -63,7 +63,7 @@ class Old:
 
 
 class New:
-    """The program of the present tree. Its runs are made anew every time."""
+    """The program of the present tree. Its runs are repeated every time."""
 
     def __init__(self, binary):
         self.binary = binary if binary is not None else programs.build_present()

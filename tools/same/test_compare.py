@@ -1,4 +1,4 @@
-"""What a comparison of two run folders promises."""
+"""Properties of a comparison of two run folders."""
 
 import csv
 import json

@@ -45,7 +45,7 @@ def max_doppler(speed_m_s, carrier_hz):
 
 
 def coherence_time(speed_m_s, carrier_hz):
-    """Time after which Clarke's correlation J0(2 pi f_D t) is one half; None for what stands still."""
+    """Time after which Clarke's correlation J0(2 pi f_D t) is one half; None without motion."""
     if speed_m_s == 0.0:
         return None
     return HALF_CORRELATION / (2 * np.pi * max_doppler(speed_m_s, carrier_hz))

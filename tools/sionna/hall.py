@@ -1,4 +1,4 @@
-"""Our own factory hall as Mitsuba XML: every number stands here, nothing is drawn."""
+"""Our own factory hall as Mitsuba XML: all numbers are here, nothing is drawn."""
 
 LENGTH_M, WIDTH_M, HEIGHT_M = 60.0, 30.0, 8.0
 
@@ -59,7 +59,7 @@ def _sheet(name, half, centre, turn=""):
 
 
 def _block(name, place, size):
-    """A metal box that stands on the floor."""
+    """A metal box on the floor."""
     half = tuple(length / 2 for length in size)
     return _shape("cube", name, half, "", (*place, half[2]), "metal")
 

@@ -13,9 +13,9 @@ import routes
 from scenes import Site
 from settings import InputError
 
-# Times that terminals without a path are placed anew.
+# Attempts to place terminals without a path again.
 MAX_TRIES = 20
-# A vehicle that meets a dead spot later than this turns round; one that starts near it is placed anew.
+# A vehicle that meets a dead spot later than this turns round; one that starts near it is placed again.
 ROUNDS_BEFORE_TURN = 10
 
 FORMAT, VERSION = "tilp-channel", 1
@@ -110,7 +110,7 @@ def _links(site, settings, drawn):
 
 
 def _progress(done, rounds):
-    """Where a long export is, for a person who watches."""
+    """The progress of a long export."""
     if sys.stderr.isatty():
         print(f"\rtraced {done} of {rounds} rounds", end="\r", file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""A scene that answers what a placement asks: where it is free, and which way is clear."""
+"""A scene with the queries of a placement: free places and clear ways."""
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ MAX_CANDIDATES = 4_000_000
 
 
 class InputError(Exception):
-    """Input that cannot be used, told in one line: field, value, expectation."""
+    """Input that cannot be used, reported in one line: field, value, expectation."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the exporter promises; every test prints what it found."""
+"""Properties of the exporter; every test prints its findings."""
 
 import contextlib
 import io

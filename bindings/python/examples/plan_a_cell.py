@@ -27,7 +27,7 @@ plan = tilp.plan(observation, "tiny", set=own)
 for one in plan["terminals"]:
     print(f"terminal {one['terminal']}: scheduled {one['scheduled']}: {one['why']}")
 
-# The same twin that TiLP plans with, asked about decisions of your own: everybody at each cut.
+# TiLP's twin predicts decisions of your own: all terminals at each cut.
 twin = tilp.Twin.from_scenario("tiny", set=own)
 cuts = [2, 3, 4, 5, 6]
 tried = tilp.Decision.idle(3, batch=len(cuts))

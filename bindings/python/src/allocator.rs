@@ -16,7 +16,7 @@ use crate::observation::Observation;
 use crate::outcome::Outcome;
 use crate::twin::TwinModel;
 
-/// The exception that a method raised last, for whoever started the run.
+/// The last exception of a method, for the caller that started the run.
 #[derive(Default)]
 pub(crate) struct Raised(Mutex<Option<PyErr>>);
 
@@ -38,12 +38,12 @@ pub(crate) struct PyAllocator {
     pub n_layers: usize,
     pub suite: &'static Suite,
     pub state_use: Option<StateUse>,
-    /// The twin that the method asked for; it learns from every round.
+    /// The twin that the method requested; it is calibrated after every round.
     pub twin: Option<Py<TwinModel>>,
     pub raised: Arc<Raised>,
     /// Rounds that it learned from.
     pub learned: u64,
-    /// What it gave after the last of them, as JSON.
+    /// Its saved state after the last of these rounds, as JSON.
     pub state: String,
     /// Why it has no more answers.
     pub failed: Option<DecideError>,

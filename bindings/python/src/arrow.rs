@@ -1,5 +1,5 @@
 //! Tables as an Arrow stream of one batch, by Arrow's C data and C stream interfaces. Numbers are
-//! handed out where they lie; flags and texts are packed as Arrow wants them.
+//! passed without a copy; flags and texts are packed in Arrow's layout.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -62,7 +62,7 @@ impl Drop for Stream {
     }
 }
 
-/// What a stream has yet to give.
+/// The remaining parts of a stream.
 struct Source {
     columns: Arc<Vec<TableColumn>>,
     n_rows: usize,
@@ -140,7 +140,7 @@ fn format_of(data: &Data) -> &'static str {
     }
 }
 
-/// What a schema owns.
+/// Memory owned by a schema.
 struct Names {
     format: CString,
     name: CString,
@@ -178,16 +178,16 @@ unsafe extern "C" fn release_schema(schema: *mut Schema) {
     }
 }
 
-/// What an array points to.
+/// Buffers of an array.
 struct Buffers {
     pointers: Vec<*const c_void>,
-    /// What was packed for it.
+    /// Packed buffers.
     owned: Vec<Vec<u8>>,
-    /// Keeps alive what lies in the table.
+    /// Keeps the memory of the table alive.
     columns: Option<Arc<Vec<TableColumn>>>,
 }
 
-/// What an array owns.
+/// Memory owned by an array.
 struct Parts {
     buffers: Buffers,
     children: Vec<*mut Array>,

@@ -18,7 +18,7 @@ type Columns<'py> = (
     PyReadonlyArray2<'py, f64>,
 );
 
-/// The decisions that a user gives, for so many terminals and layers: a `Decision`, whose arrays may
+/// The user's decisions, for this number of terminals and layers: a `Decision`, whose arrays may
 /// have a leading axis for a batch, or one decision as a dict.
 pub(crate) fn read(
     given: &Bound<'_, PyAny>,
@@ -46,7 +46,7 @@ pub(crate) fn read(
     Ok((0..n_decisions).map(one).collect::<Result<_, _>>()?)
 }
 
-/// What a decision has besides its columns.
+/// Fields of a decision other than its columns.
 struct Rest {
     fallback: bool,
     order: Vec<usize>,

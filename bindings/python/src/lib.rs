@@ -24,7 +24,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// The `tilp` command: does what the arguments say, the first of which is the name of the program.
+/// The `tilp` command. The first argument is the name of the program.
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
     work::released(py, || Ok(tilp_cli::run(arguments)))

@@ -1,4 +1,4 @@
-//! What a method sees before a round, as arrays.
+//! The observation of a method before a round, as arrays.
 
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ macro_rules! observation {
                 WHOLES.iter().map(|(name, _)| *name).collect()
             }
 
-            /// Where the values of a column lie in memory.
+            /// Address of the values of a column.
             fn address(&self, name: &str) -> Option<usize> {
                 Some(match Self::place(name)? {
                     (true, n) => self.reals.row(n).as_ptr() as usize,

@@ -1,4 +1,4 @@
-//! What a method sees of an executed round, as arrays.
+//! The observed outcome of an executed round, as arrays.
 
 use numpy::IntoPyArray;
 use pyo3::exceptions::PyAttributeError;

@@ -58,7 +58,7 @@ pub(crate) fn plan(
     })
 }
 
-/// What the base station sees in the first round of a scenario, as JSON.
+/// Observation of the first round of a scenario, as JSON.
 #[pyfunction]
 pub(crate) fn example(
     py: Python<'_>,

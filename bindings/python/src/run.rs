@@ -132,11 +132,11 @@ pub(crate) fn run(
 /// A folder that is there is not written over; the message says what can be done.
 fn hinted(error: tilp::record::RecordError, path: &std::path::Path) -> Failure {
     let is_run = path.join("manifest.json").exists();
-    let hint = if is_run { "; resume=True goes on with it" } else { "" };
+    let hint = if is_run { "; resume=True continues it" } else { "" };
     Failure::Input(format!("{error}{hint}"))
 }
 
-/// The folder of a run that is to be gone on with: the same scenario, method and seed.
+/// The folder of a run to resume; scenario, method and seed must be the same.
 fn opened(path: &std::path::Path, spec: &RunSpec, methods: &Methods) -> Result<RunFolder, Failure> {
     let folder = RunFolder::open(path)?;
     let (scenario, method, seeds) = read_run_identity(&folder, &methods.registry)?;
@@ -148,7 +148,7 @@ fn opened(path: &std::path::Path, spec: &RunSpec, methods: &Methods) -> Result<R
     match same.iter().find(|(_, same)| !same) {
         None => methods.check(path, method.name()).map(|()| folder),
         Some((what, _)) => Err(Failure::Input(format!(
-            "{}: holds a run with another {what}, expected the same to go on with",
+            "{}: holds a run with another {what}, expected the same to resume",
             path.display()
         ))),
     }

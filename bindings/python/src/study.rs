@@ -19,7 +19,7 @@ use crate::method::Methods;
 use crate::run::Watcher;
 use crate::work::{Work, released};
 
-/// What a study found.
+/// Result of a study.
 struct Found {
     table: String,
     rows: String,

@@ -20,7 +20,7 @@ pub(crate) struct Table {
     n_rows: usize,
 }
 
-/// A column as it lies in memory.
+/// A column in memory.
 pub(crate) struct TableColumn {
     pub name: &'static str,
     pub data: Data,

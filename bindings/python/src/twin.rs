@@ -30,13 +30,13 @@ pub(crate) struct TwinModel {
     pub(crate) scenario: Scenario,
     pub(crate) seed: u64,
     expected: Expected,
-    /// What was seen before the last round that it learned from.
+    /// Observation before the last round of its calibration.
     last: Mutex<Option<Arc<Seen>>>,
     /// Rounds that it learned from.
     learned: Mutex<u64>,
 }
 
-/// What the twin predicts of one decision.
+/// Predictions of the twin for one decision.
 struct Predicted {
     step: StepPrediction,
     delay_s: Vec<f64>,
@@ -68,7 +68,7 @@ impl TwinModel {
         self.twin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns from an executed round.
+    /// Is calibrated with an executed round.
     pub(crate) fn calibrate(&self, seen: &Seen, plan: &ProjectedDecision, outcome: &Outcome) {
         self.lock().calibrate(seen, plan, outcome);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen.clone()));
@@ -82,7 +82,7 @@ impl TwinModel {
         twin
     }
 
-    /// What was seen before the last round that it learned from.
+    /// Observation before the last round of its calibration.
     pub(crate) fn last_seen(&self) -> Option<Arc<Seen>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -198,13 +198,13 @@ impl TwinModel {
         self.lock().members().len()
     }
 
-    /// What was seen before the last round that it learned from.
+    /// Observation before the last round of its calibration.
     #[getter]
     fn observation(&self) -> Option<Observation> {
         Some(Observation::new(self.last_seen()?, self.expected.suite))
     }
 
-    /// What the twin predicts of each decision, as columns.
+    /// Predictions of the twin for each decision, as columns.
     fn predict<'py>(
         &self,
         py: Python<'py>,

@@ -75,7 +75,7 @@ fn quietly<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// What a panic said, in one line.
+/// The message of a panic, in one line.
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let text = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

@@ -31,7 +31,7 @@ def test_bad_input_is_one_line(arguments: dict[str, object], expected: str) -> N
 
 def test_a_folder_that_is_there_is_not_written_over() -> None:
     first = tilp.run("tiny", "random", rounds=1)
-    with pytest.raises(tilp.InputError, match="resume=True goes on with it"):
+    with pytest.raises(tilp.InputError, match="resume=True continues it"):
         tilp.run("tiny", "random", rounds=1)
     with pytest.raises(tilp.InputError, match="another scenario"):
         tilp.run("tiny", "random", rounds=2, out=first.path, resume=True)

@@ -1,4 +1,4 @@
-//! The clock that is lent to the library, which has none of its own.
+//! The clock that the program passes to the library. The library has none.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

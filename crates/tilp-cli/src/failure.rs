@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well.
+//! Failures of commands and their exit codes.
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// Whether there was no room left.
+/// Whether the disk was full.
 pub(crate) fn is_full(error: &RecordError) -> bool {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     matches!(error, RecordError::Io { source, .. } if full.contains(&source.kind()))

@@ -14,7 +14,7 @@ mod serve;
 mod signals;
 mod study_progress;
 
-/// What the command line lends to the library: for programs that call both.
+/// What the command line passes to the library, for programs that call both.
 pub mod host {
     pub use crate::clock::WallTime;
     pub use crate::commands::cache;
@@ -30,7 +30,7 @@ use clap::error::{Error, ErrorKind};
 use arguments::{Arguments, Verb};
 use failure::Failure;
 
-/// Does what the arguments say, the first of which is the name of the program, and gives the exit
+/// Executes the arguments, the first of which is the name of the program, and returns the exit
 /// code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = match Arguments::try_parse_from(arguments) {
@@ -67,11 +67,11 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Proxy(proxy) => commands::proxy::proxy(proxy),
         Verb::Adapter(adapter) => commands::adapter::adapter(adapter),
         Verb::Profile(profile) => commands::profile::profile(profile),
-        Verb::Completions { shell } => commands::completions::completions(shell),
+        Verb::Completions(completions) => commands::completions::completions(&completions),
     }
 }
 
-/// Help and version are results; anything else that does not parse is one line of bad usage.
+/// Help and version are results. Any other parse error becomes one line and exit code 2.
 fn explain(error: &Error) -> Result<(), Failure> {
     let text = error.render().to_string();
     match error.kind() {
@@ -80,12 +80,12 @@ fn explain(error: &Error) -> Result<(), Failure> {
             Err(Failure::input("no command given, expected one of those in `tilp --help`"))
         }
         _ => {
-            // The parser explains itself in paragraphs, the first of which says what is wrong.
+            // The parser's message has several paragraphs; the first one names the error.
             let first = text.split("\n\n").next().unwrap_or_default();
             let words: Vec<&str> = first.split_whitespace().collect();
             let what = words.join(" ");
             let what = what.strip_prefix("error: ").unwrap_or(&what);
-            // A later paragraph may say what was probably meant.
+            // A later paragraph may suggest a correction.
             let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
             let tip = tip.map_or(String::new(), |tip| format!("; {tip}"));
             Err(Failure::input(format!("{what}{tip} (see --help)")))

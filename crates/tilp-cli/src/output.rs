@@ -4,8 +4,8 @@ use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use crate::failure::Failure;
 
-/// Prints a result, with a line break at its end. A reader who has read enough and closed the
-/// pipe is no failure; a disk that is full is one.
+/// Prints a result, with a line break at its end. A reader that closes the pipe early is not a
+/// failure; a full disk is one.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -18,12 +18,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints a line for the person at the terminal. If nobody can read it, the work goes on.
+/// Prints a line on standard error. If that fails, the program continues.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
 
-/// Text in lines of at most so many letters, broken at spaces.
+/// Breaks text at spaces into lines of at most `width` characters.
 pub(crate) fn wrapped(text: &str, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -38,7 +38,7 @@ pub(crate) fn wrapped(text: &str, most: usize) -> String {
     lines.join("\n")
 }
 
-/// Whether the result is read by a person at a terminal.
+/// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }

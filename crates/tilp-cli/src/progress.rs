@@ -81,7 +81,7 @@ impl Progress {
         }
     }
 
-    /// Demonstrations of so many terminals are made.
+    /// Number of terminals whose demonstrations are complete.
     pub(crate) fn demonstrations(&self, done: usize, total: usize) {
         let message = "terminals (kept for next time)";
         self.show("demonstrations", done as u64, total as u64, message, done == total);

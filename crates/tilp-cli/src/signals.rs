@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 
-/// Remembers the first signal that asked to stop.
+/// Stores the first signal that asks to stop.
 #[derive(Clone)]
 pub(crate) struct Signals(Arc<AtomicUsize>);
 

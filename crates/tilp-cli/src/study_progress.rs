@@ -116,14 +116,14 @@ impl StudyProgress {
         JobProgress { study: self, job, rounds: 0 }
     }
 
-    /// What time it is.
+    /// The clock.
     pub(crate) fn time(&self) -> &dyn Time {
         &self.time
     }
 }
 
 impl JobProgress<'_> {
-    /// Changes what is known of the study and shows it, with a line of its own if there is one.
+    /// Updates the state of the study and shows it, with an extra line if given.
     fn change(&self, change: impl FnOnce(&mut State, &str) -> Option<String>) {
         let mut state = self.study.state.lock().unwrap_or_else(PoisonError::into_inner);
         let line = change(&mut state, &self.study.names[self.job]);
@@ -183,7 +183,7 @@ impl Observer for JobProgress<'_> {
 }
 
 impl JobProgress<'_> {
-    /// The run begins, or goes on after a round.
+    /// The run starts, or resumes after a round.
     fn begin(&mut self, round: u64, rounds: u64) {
         self.rounds = rounds;
         let (job, share) = (self.job, round as f64 / rounds.max(1) as f64);

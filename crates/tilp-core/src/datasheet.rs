@@ -40,7 +40,7 @@ pub fn draw_nominal(n_terminals: usize, range: &HardwareRange, seed: Seed) -> Ve
 }
 
 /// Memory budgets: the given share of the terminals cannot hold the deepest cut; the others have
-/// `ample` times what it takes. Everybody can hold the shallowest.
+/// `ample` times the requirement. Every terminal can hold the shallowest cut.
 pub fn draw_memory(
     n_terminals: usize,
     short: f64,

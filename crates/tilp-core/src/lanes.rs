@@ -59,7 +59,7 @@ macro_rules! vectorised {
 }
 pub use crate::vectorised;
 
-/// Whether the processor has the parts of AVX-512 that `vectorised` uses.
+/// Whether the processor has the AVX-512 extensions that `vectorised` uses.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn has_avx512() -> bool {

@@ -1,4 +1,4 @@
-//! What passes between base station, cell and experimenter, and the formulas that they share.
+//! Messages between base station, cell and experimenter, and their common formulas.
 //!
 //! No robots, no training, no planning: a terminal, a planner and a simulation all depend on this
 //! crate and can be built without each other.

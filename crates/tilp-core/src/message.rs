@@ -19,7 +19,7 @@ pub const MESSAGE_HEADER_BYTES: usize = 20;
 const MARK: u16 = 0x4c54;
 const VERSION: u8 = 2;
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -223,7 +223,7 @@ impl CutGradient {
 }
 
 impl LayerWeights {
-    /// Length of such a message for layers of so many parameters.
+    /// Length of such a message for layers with these numbers of parameters.
     pub fn n_bytes(encoding: Exchange, n_parameters: impl Iterator<Item = usize>) -> usize {
         let layers = n_parameters.map(|count| encoding.layer_bytes(count));
         MESSAGE_HEADER_BYTES + layers.sum::<usize>()

@@ -1,7 +1,7 @@
 //! One seed, named streams.
 //!
-//! Every draw comes from a stream with a name and, where it repeats, an index: nobody shares a
-//! generator, so an allocator that draws more cannot change the weather, and nothing about
+//! Every draw comes from a stream with a name and, if it repeats, an index. No two users share a
+//! generator, so additional draws of a method cannot change the channel, and nothing about
 //! randomness has to be stored in a checkpoint.
 //!
 //! ```
@@ -37,7 +37,7 @@ impl Seed {
         Self(digest(&[&self.0, b"index", &index.to_le_bytes()]))
     }
 
-    /// Its bytes, for whoever draws from the same stream in another process.
+    /// Its bytes, for a process that draws from the same stream.
     pub fn to_bytes(self) -> [u8; 32] {
         self.0
     }

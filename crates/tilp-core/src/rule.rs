@@ -28,7 +28,7 @@ pub enum Rule {
 
 impl Rule {
     /// Optimiser steps that the layers which all terminals have in common take on the server in a
-    /// round with so many participants. Averaging copies is no step.
+    /// round with this number of participants. Averaging copies is not a step.
     pub fn server_steps(self, n_took_part: u64) -> u64 {
         match self {
             Rule::Parallel | Rule::Broadcast | Rule::Tiered { .. } => n_took_part.min(1),
@@ -42,9 +42,9 @@ impl Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Local {
-    /// So many minibatches.
+    /// A number of minibatches.
     Steps(usize),
-    /// So many passes over its data.
+    /// A number of passes over its data.
     Epochs(usize),
 }
 

@@ -45,7 +45,7 @@ pub enum SnapshotError {
         name: String,
         /// The value.
         value: String,
-        /// What is possible.
+        /// Accepted values.
         expected: String,
     },
 }
@@ -100,7 +100,7 @@ impl Snapshot {
         }
     }
 
-    /// Quantities of that name and length, all finite and none of a magnitude above `most`.
+    /// Quantities of that name and length; all finite, with magnitudes up to `most`.
     pub fn bounded_f64(
         &self,
         name: &str,
@@ -114,7 +114,7 @@ impl Snapshot {
         }
     }
 
-    /// The same where NaN stands for a value that is not known.
+    /// The same, where NaN means an unknown value.
     pub fn known_f64(&self, name: &str, length: usize, most: f64) -> Result<&[f64], SnapshotError> {
         let values = self.f64(name, length)?;
         match values.iter().find(|value| value.abs() > most) {
@@ -216,7 +216,7 @@ impl Array {
     }
 }
 
-/// What survives a kill: state goes out to a snapshot and comes back bit for bit.
+/// State that survives a kill: it is saved to a snapshot and restored bit for bit.
 pub trait Persist {
     /// Writes the state.
     fn save(&self, _snapshot: &mut Snapshot) {}

@@ -13,7 +13,7 @@ pub struct Estimate {
     pub interval: Option<[f64; 2]>,
 }
 
-/// Up to so many values all resamples are gone through, which are 46 656 of six.
+/// For up to this number of values, enumerate all n^n resamples (46 656 for six values).
 const ENUMERABLE: usize = 6;
 
 /// Resamples of more values than that.
@@ -30,8 +30,8 @@ const STUDENT: [f64; 30] = [
     2.048407, 2.045230, 2.042272,
 ];
 
-/// The mean and its bootstrap interval (percentiles of the means of resamples); none of nothing. For
-/// few values the resamples are enumerated, so that the interval has no error of its own.
+/// The mean and its bootstrap interval (percentiles of the means of resamples); `None` if empty. For
+/// few values the resamples are enumerated, so that the interval has no sampling error.
 pub fn bootstrap_mean(values: &[f64]) -> Option<Estimate> {
     let interval = match values.len() {
         0 => return None,
@@ -46,8 +46,8 @@ pub fn bootstrap_mean(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean: mean_of(values), interval })
 }
 
-/// The mean and its interval after Student, which holds 95 % of normal values however few they are;
-/// none of nothing.
+/// The mean and its interval after Student, which covers 95 % for normal values at any sample size;
+/// `None` if the slice is empty.
 pub fn student_mean(values: &[f64]) -> Option<Estimate> {
     let mean = mean(values.iter().copied())?;
     let half = standard_deviation(values).map(|deviation| {
@@ -79,14 +79,14 @@ fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The mean; none of nothing.
+/// The mean; `None` if the slice is empty.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, n) = values.into_iter().fold((0.0, 0usize), |(sum, n), value| (sum + value, n + 1));
     (n > 0).then(|| sum / n as f64)
 }
 
-/// The value below which a share of the values lies, interpolated between neighbours; none of
-/// nothing.
+/// Quantile of the values, interpolated between neighbours; `None` if there are no
+/// values.
 pub fn quantile(values: impl IntoIterator<Item = f64>, share: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
@@ -139,8 +139,8 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
 }
 
 /// The mean of paired differences in units of their standard deviation, with Hedges' correction for
-/// few pairs; none if all are alike or there are fewer than three, of which the correction leaves
-/// nothing.
+/// few pairs; `None` if all are equal or there are fewer than three, where the correction is
+/// zero.
 pub fn effect_size(differences: &[f64]) -> Option<f64> {
     let n = differences.len() as f64;
     let deviation = standard_deviation(differences).filter(|_| differences.len() > 2)?;
@@ -149,7 +149,7 @@ pub fn effect_size(differences: &[f64]) -> Option<f64> {
     (deviation > 1e-12 * mean.abs()).then(|| mean / deviation * correction)
 }
 
-/// The mean without the lowest and the highest quarter; none of nothing.
+/// The mean without the lowest and the highest quarter; `None` if the slice is empty.
 pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -190,7 +190,7 @@ fn resampled(strata: &[Vec<f64>]) -> Vec<Vec<f64>> {
     (0..STRATIFIED).map(|_| strata.iter().flat_map(&mut draw).collect()).collect()
 }
 
-/// The share of the values above a threshold: a point of a performance profile; none of nothing.
+/// Share of the values above a threshold, a point of a performance profile; `None` if the slice is empty.
 pub fn share_above(values: &[f64], threshold: f64) -> Option<f64> {
     let above = values.iter().filter(|value| **value > threshold).count();
     (!values.is_empty()).then(|| above as f64 / values.len() as f64)
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn strata_are_drawn_anew_each_from_its_own_values() {
-        // Whatever is drawn, one half lies above: the strata do not mix.
+        // Every resample has one half above: the strata do not mix.
         let strata = [vec![0.1, 0.2, 0.3], vec![0.7, 0.8, 0.9]];
         let shares = stratified_shares_above(&strata, &[0.5, 0.15]);
         assert_eq!(shares[0], Estimate { mean: 0.5, interval: Some([0.5; 2]) });

@@ -1,6 +1,6 @@
 //! Quantities with a unit. SI and linear throughout; only physical products have an operator.
 //!
-//! Newtypes stand at the boundaries between rooms; inside a formula plain `f64` with a unit
+//! Newtypes are used at the boundaries between modules; inside a formula plain `f64` with a unit
 //! suffix is used.
 
 use std::ops;

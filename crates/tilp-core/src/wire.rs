@@ -1,6 +1,6 @@
-//! Reading and writing bytes that may come from anybody.
+//! Reading and writing untrusted bytes.
 
-/// What is wrong with received bytes.
+/// Error in received bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}, expected {expected}")]
 pub struct WireError {
@@ -8,7 +8,7 @@ pub struct WireError {
     pub field: &'static str,
     /// Its value.
     pub value: u64,
-    /// What would be right.
+    /// Expected value.
     pub expected: String,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// What has not been read.
+    /// The unread rest.
     pub fn rest(self) -> &'a [u8] {
         self.0
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tilp_mujoco::expert::expert;
 use tilp_mujoco::libero::{Episode, OBJECTS, Task};
 
-/// An episode that is not done by now counts as it is.
+/// An episode that is unfinished after this number of steps is counted as it is.
 const HORIZON: usize = 300;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

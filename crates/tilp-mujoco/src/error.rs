@@ -1,4 +1,4 @@
-//! What can be wrong with files, states and actions from outside.
+//! Errors in external files, states and actions.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub enum Error {
     /// A value outside what is possible.
     #[error("{place}: {field} = {value}, expected {expected}")]
     Value { place: String, field: String, value: String, expected: String },
-    /// Physics that has blown up; MuJoCo has put the world back to its default by itself.
+    /// The physics became unstable; MuJoCo has reset the world to its default.
     #[error("{place}: the simulation became unstable at {time_s} s, expected finite motion")]
     Unstable { place: String, time_s: f64 },
 }

@@ -84,7 +84,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// The controller as it is after robosuite's `reset` and LIBERO's `set_init_state`.
+    /// The controller after robosuite's `reset` and LIBERO's `set_init_state`.
     ///
     /// That pair leaves a trace: the state is new, but the goal's orientation is still that of the
     /// reset posture, and it stays so until an action turns the hand.
@@ -113,7 +113,7 @@ impl Controller {
         &self.goal_rotation
     }
 
-    /// Whether the fingers have been told to shut all the way, and not only begun to.
+    /// Whether the fingers were commanded to close fully.
     pub fn is_shut(&self) -> bool {
         self.fingers == [-1.0, 1.0]
     }

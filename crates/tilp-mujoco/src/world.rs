@@ -15,7 +15,7 @@ use mujoco_rs::wrappers::mj_model::{MjModel, MjtGeom, MjtJoint, MjtObj};
 use crate::Error;
 use crate::linear::{Matrix, Vector};
 
-/// The largest MJCF text that is read. LIBERO's are 30 KB; meshes lie in files of their own.
+/// The largest MJCF text that is read. LIBERO's are 30 KB; meshes are separate files.
 pub const MJCF_LIMIT_BYTES: u64 = 4 << 20;
 /// The working memory that a world gets, whatever it asks for: LIBERO's ask for 1.3 GB each, since
 /// robosuite declares 5000 contacts, and use less than 2 MB.
@@ -44,7 +44,7 @@ pub struct Joint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actuator(usize);
 
-/// Where a body is and how it is turned.
+/// Pose of a body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pose {
     /// Metres, in the world's frame.
@@ -53,7 +53,7 @@ pub struct Pose {
     pub quaternion: [f64; 4],
 }
 
-/// A box-shaped part of a body, as it lies now.
+/// A box-shaped part of a body, at its present pose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     /// The middle, in metres.
@@ -64,12 +64,12 @@ pub struct Block {
     pub half_m: Vector,
 }
 
-/// A cylindrical part of a body, as it lies now.
+/// A cylindrical part of a body, at its present pose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rod {
     /// The middle, in metres.
     pub centre_m: Vector,
-    /// Columns are its axes; it stands along the third.
+    /// Columns are its axes; the third one is the axis of the cylinder.
     pub rotation: Matrix<3, 3>,
     /// In metres.
     pub radius_m: f64,
@@ -83,7 +83,7 @@ pub fn version() -> String {
     unsafe { CStr::from_ptr(mj_versionString()) }.to_string_lossy().into_owned()
 }
 
-/// A loaded world and its state. A copy shares the description and nothing else.
+/// A loaded world and its state. Copies share only the description.
 #[derive(Clone)]
 pub struct World {
     data: MjData<Arc<MjModel>>,
@@ -188,7 +188,7 @@ fn refused(place: &str, reason: impl ToString) -> Error {
 
 /// Names.
 impl World {
-    /// Where this world came from, for messages.
+    /// Source of this world, for messages.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -231,7 +231,7 @@ impl World {
         Ok(Joint { position: position as usize, velocity: velocity as usize })
     }
 
-    /// All bodies but the fixed ground.
+    /// All bodies except the fixed ground.
     pub fn bodies(&self) -> impl Iterator<Item = (Body, &str)> {
         let model = self.data.model();
         let name = move |id| model.id_to_name(MjtObj::mjOBJ_BODY, id).unwrap_or_default();
@@ -266,7 +266,7 @@ impl World {
         self.data.qvel()
     }
 
-    /// Forgets everything and starts from this state, with all motors off.
+    /// Resets the world to this state, with all motors off.
     pub fn reset(&mut self, time_s: f64, qpos: &[f64], qvel: &[f64]) -> Result<(), Error> {
         for (field, values, expected) in [
             ("time", &[time_s][..], 1),
@@ -326,12 +326,12 @@ impl World {
         self.data.model().actuator_ctrlrange()[actuator.0]
     }
 
-    /// Moves a joint there by hand; [`World::settle`] makes it felt.
+    /// Sets the position of a joint; [`World::settle`] applies it.
     pub fn place_joint(&mut self, joint: Joint, coordinate: f64) {
         self.data.qpos_mut()[joint.position] = coordinate;
     }
 
-    /// Moves a body that floats there by hand, its turn unchanged; [`World::settle`] makes it felt.
+    /// Sets the position of a floating body, with unchanged rotation; [`World::settle`] applies it.
     pub fn place_free(&mut self, body: Body, position_m: Vector) -> Result<(), Error> {
         let joint = self.free_joint(body).ok_or_else(|| Error::Missing {
             place: self.place.to_string(),
@@ -342,7 +342,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether nothing holds a body.
+    /// Whether a body is free.
     pub fn is_free(&self, body: Body) -> bool {
         self.free_joint(body).is_some()
     }
@@ -358,7 +358,7 @@ impl World {
 
 /// Readings.
 impl World {
-    /// Where a body is.
+    /// Position of a body.
     pub fn pose(&self, body: Body) -> Pose {
         Pose { position_m: self.data.xpos()[body.0], quaternion: self.data.xquat()[body.0] }
     }
@@ -374,12 +374,12 @@ impl World {
         self.data.model().body_mass()[body.0]
     }
 
-    /// Where a site is, in metres.
+    /// Position of a site, in metres.
     pub fn site_position_m(&self, site: Site) -> Vector {
         self.data.site_xpos()[site.0]
     }
 
-    /// How a site is turned; columns are its axes.
+    /// Rotation of a site; columns are its axes.
     pub fn site_rotation(&self, site: Site) -> Matrix<3, 3> {
         rows(&self.data.site_xmat()[site.0])
     }

@@ -1,4 +1,4 @@
-//! Plans the rounds of a cell of one's own with the planner crate alone: reports of the terminals
+//! Plans the rounds of a user's cell with the planner crate alone: reports of the terminals
 //! in, an order out, measurements of the executed round back in.
 //!
 //! `cargo run -p tilp-plan --example plan_a_cell`

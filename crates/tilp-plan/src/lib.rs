@@ -1,6 +1,6 @@
 //! The planner of TiLP, and the methods that it is compared with.
 //!
-//! Links no physics, no Parquet, no figures and no command line. A program of one's own needs this
+//! Links no physics, no Parquet, no figures and no command line. A user's program needs this
 //! crate alone: `examples/plan_a_cell.rs` plans the rounds of a made-up cell in 50 lines.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! What a program around the planner names: `use tilp_plan::prelude::*;`
+//! Names for programs with the planner: `use tilp_plan::prelude::*;`
 //!
 //! Limits and sizes of a cell, the base station, and the messages between the two.
 

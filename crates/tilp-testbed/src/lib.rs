@@ -1,8 +1,8 @@
-//! TiLP over a network: a base station and its terminals as processes of their own.
+//! TiLP over a network: a base station and its terminals as separate processes.
 //!
 //! The messages of the split engine pass unchanged. This crate adds what a network needs around
-//! them: who speaks, what was answered already, how large a message may be, and when the other
-//! side is gone.
+//! them: the identity of the sender, a log of answered requests, a limit on message sizes, and detection
+//! of lost connections.
 //!
 //! # Reading order
 //!

@@ -1,4 +1,4 @@
-//! A method of one's own: one file, one line of registration. `cargo run --example own_method`
+//! A user-defined method: one file, one line of registration. `cargo run -p tilp --example own_method`
 //!
 //! The method takes the terminals in turn, as many as are predicted to make the deadline together.
 
@@ -10,7 +10,7 @@ use tilp::run::{Observer, run};
 use tilp::scenario::{Method, Parts, Scenario, assemble};
 use tilp::snapshot::Persist;
 
-/// Everybody in turn.
+/// All terminals in turn.
 struct Turns {
     problem: Problem,
     knobs: ReferenceKnobs,
@@ -31,15 +31,15 @@ impl Allocator for Turns {
 /// The method under a name; `n_scheduled` terminals at most take part in a round.
 ///
 /// The closure captures what the method needs. `registry.add(turns(2))` puts it beside the methods
-/// of the library, and [`assemble`] takes it as it is.
+/// of the library, and [`assemble`] takes it directly.
 pub fn turns(n_scheduled: usize) -> Method {
-    Method::own(format!("turns-{n_scheduled}"), "everybody in turn", move |inputs| {
+    Method::own(format!("turns-{n_scheduled}"), "all terminals in turn", move |inputs| {
         let knobs = ReferenceKnobs { n_scheduled, ..inputs.knobs };
         Box::new(Turns { problem: inputs.problem, knobs })
     })
 }
 
-/// Keeps who was scheduled and the training loss of every round.
+/// Keeps the scheduled terminals and the training loss of every round.
 #[derive(Default)]
 pub struct Rounds(pub Vec<(Vec<usize>, Option<f64>)>);
 

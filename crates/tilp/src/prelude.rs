@@ -1,6 +1,6 @@
-//! What most programs around TiLP name: `use tilp::prelude::*;`
+//! Names that most programs with TiLP need: `use tilp::prelude::*;`
 //!
-//! Scenarios and the parts of a run, the traits of the roles, what a method of one's own needs, and
+//! Scenarios and the parts of a run, the traits of the roles, the types for a user-defined method, and
 //! the prelude of the planner.
 
 pub use crate::allocate::{Problem, ReferenceKnobs};

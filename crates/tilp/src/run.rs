@@ -45,7 +45,7 @@ pub enum LoopError {
     Cell(#[from] CellError),
 }
 
-/// Reads the stream of a run while it goes on, and may ask to stop. The files of a run folder, the
+/// Reads the stream of a run during the run, and may ask to stop. The files of a run folder, the
 /// progress on a screen and callbacks are observers.
 pub trait Observer: Send {
     /// Something happened in the run. Events come in the order of their ids, each once.
@@ -60,7 +60,7 @@ pub trait Observer: Send {
     }
 }
 
-/// Nobody watches.
+/// An observer that does nothing.
 impl Observer for () {}
 
 /// Runs until round `last` is done, the observer asks to stop, or a role fails.

@@ -1,4 +1,4 @@
-"""The base class of a method of one's own."""
+"""The base class of user-defined methods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a cut after a layer costs a terminal."""
+    """Costs of a cut after a layer for a terminal."""
 
     activation_elements: int
     operations: float
@@ -59,7 +59,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a method may know before the first round."""
+    """Prior information of a method, before the first round."""
 
     scenario: str
     rounds: int
@@ -116,14 +116,14 @@ class Allocator:
         raise NotImplementedError(f"{type(self).__name__} has no method decide")
 
     def learn(self, seen: Observation, decision: Decision, outcome: Outcome) -> None:
-        """Called after the round with what was executed and what was observed of it."""
+        """Called after the round with the executed decision and its observed outcome."""
 
     def state(self) -> Any:
-        """Everything that the method needs to go on after this round, as plain JSON data."""
+        """State that the method needs to resume after this round, as plain JSON data."""
         raise NotImplementedError(f"{type(self).__name__} has no method state")
 
     def restore(self, state: Any) -> None:
-        """Takes back what ``state`` gave, before the run goes on."""
+        """Restores the result of ``state`` before a run resumes."""
         raise NotImplementedError(f"{type(self).__name__} has no method restore")
 
 
@@ -137,7 +137,7 @@ def _class_of(method: Any) -> type[Allocator]:
 
 
 def _declaration(method: Any) -> str:
-    """What a class declares, as JSON."""
+    """The declarations of a class, as JSON."""
     found = _class_of(method)
     declared: dict[str, Any] = {
         "version": 1,
@@ -168,7 +168,7 @@ def _digest(method: Any) -> str:
 
 
 def _code(code: CodeType) -> str:
-    """What a function does, without its place in a file."""
+    """The code of a function, without its place in a file."""
     constants = [_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
     return repr((code.co_code, code.co_names, constants))
 

@@ -10,7 +10,7 @@ from tilp import _tilp
 
 
 def main() -> int:
-    """Do what the arguments of the process say and return the exit code."""
+    """Execute the arguments of the process and return the exit code."""
     script = Path(sys.executable).with_name("tilp")
     if script.is_file():
         # Commands that start further processes start this one.

@@ -16,7 +16,7 @@ Wholes = npt.NDArray[np.int64]
 
 
 class Decision:
-    """What every terminal is to do in a round; arrays have one entry per terminal of the observation.
+    """The decision for every terminal in a round; arrays have one entry per terminal of the observation.
 
     With a leading axis the arrays are a batch of decisions, as ``Twin.predict`` takes it.
     """
@@ -57,7 +57,7 @@ class Decision:
 
     @classmethod
     def idle(cls, n_terminals: int, cut: int = 1, batch: int | None = None) -> Decision:
-        """Nobody scheduled, every terminal at ``cut``; with ``batch`` so many such decisions."""
+        """No terminal scheduled, every terminal at ``cut``; with ``batch`` that number of such decisions."""
         shape = (n_terminals,) if batch is None else (batch, n_terminals)
         return cls(np.zeros(shape, dtype=np.bool_), 0.0, 0.0, cut)
 

@@ -1,4 +1,4 @@
-"""Plans for a cell of one's own."""
+"""Plans for the user's own cell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plan(
     seed: int = 0,
     from_run: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """TiLP's decision for an observation, with what it predicts and a reason for every terminal.
+    """TiLP's decision for an observation, with its predictions and a reason for every terminal.
 
     Both have the fields of ``tilp plan``. With ``from_run`` the planner starts from what that run
     has learned, and the run says scenario and seed.
@@ -42,7 +42,7 @@ def example_observation(
     set: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """What the base station sees in the first round of a scenario."""
+    """The observation of the first round of a scenario."""
     text = _tilp.example(os.fspath(scenario), overrides(set, None), seed)
     found: dict[str, Any] = json.loads(text)
     return found

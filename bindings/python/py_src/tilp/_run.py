@@ -81,7 +81,7 @@ def run(
 
     ``set`` overrides values of the scenario by their dotted keys. ``on_round`` is called after every
     round with its row of ``rounds.csv``; an exception in it stops the run. A run that was stopped
-    goes on with ``resume=True``.
+    continues with ``resume=True``.
     """
     path = _tilp.run(
         os.fspath(scenario),

@@ -65,7 +65,7 @@ def compare(
 ) -> Study:
     """Run every method with every seed; without methods, those of the paper.
 
-    Runs that are finished are kept, interrupted ones go on. A run that fails does not stop the
+    Finished runs are kept, interrupted ones are resumed. A run that fails does not stop the
     others: see ``Study.failures``. ``on_round`` is called from several threads, with ``method`` and
     ``seed`` beside the row of the round.
     """

@@ -43,7 +43,7 @@ class RunError(TilpError):
 
 @final
 class Observation:
-    """What the base station has before a round.
+    """The information of the base station before a round.
 
     Every array has one entry per terminal and is a read-only view of memory that the observation
     owns. What is not known is NaN.
@@ -112,7 +112,7 @@ class Observation:
 
 @final
 class Outcome:
-    """What the base station observed of an executed round.
+    """The observed outcome of an executed round.
 
     Arrays have one entry per terminal of the observation, in its order. What was not measured is NaN.
     """

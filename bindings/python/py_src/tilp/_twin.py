@@ -21,7 +21,7 @@ Reals = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the twin expects of a round. For a batch of decisions every array has a leading axis."""
+    """The twin's prediction for a round. For a batch of decisions every array has a leading axis."""
 
     #: Slowest scheduled terminal, in seconds.
     latency_s: Reals
@@ -51,7 +51,7 @@ class Prediction:
 
 
 class Twin:
-    """TiLP's model of a cell: predicts what a decision would do."""
+    """TiLP's model of a cell: predicts the effect of a decision."""
 
     _model: TwinModel
 
@@ -92,7 +92,7 @@ class Twin:
 
     @property
     def observation(self) -> Observation | None:
-        """What was seen before the last round that it learned from."""
+        """The observation before the last round of its calibration."""
         return self._model.observation
 
     def predict(
@@ -100,7 +100,7 @@ class Twin:
         observation: Observation | Mapping[str, Any],
         decisions: Decision | dict[str, Any],
     ) -> Prediction:
-        """What each decision would do in the round observed. A batch is computed in parallel.
+        """The predicted effect of each decision in the observed round. A batch is computed in parallel.
 
         The observation may also be a dict with the fields that ``tilp plan`` reads.
         """

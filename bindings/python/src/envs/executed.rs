@@ -17,16 +17,16 @@ use super::simulator::{Simulator, Step};
 use super::view;
 use crate::errors::Failure;
 
-/// What the method of an environment and the environment share.
+/// State shared by an environment and its method.
 #[derive(Default)]
 struct Shared {
-    /// The decision for the round at hand.
+    /// The decision of the present round.
     decision: Option<Decision>,
-    /// What a twin of the cell starts from.
+    /// Initial state of a twin of the cell.
     twin: Option<(Nominal, TwinOptions)>,
 }
 
-/// A method that decides what it is told.
+/// A method that returns the decision it was given.
 struct Told(Arc<Mutex<Shared>>);
 
 impl Persist for Told {}
@@ -57,7 +57,7 @@ struct Running {
     state: TwinState,
 }
 
-/// The rounds of a world, whatever learns in it.
+/// The rounds of a cell with any kind of learner.
 trait Rounds {
     fn observe(&mut self) -> Result<Observation, Failure>;
     /// Executes a round; none if the budget does not allow it.
@@ -126,7 +126,7 @@ impl Running {
     }
 }
 
-/// A twin that has seen nothing, of what the method was told.
+/// A twin without calibration, from the inputs of the method.
 fn twin_of(shared: &Mutex<Shared>) -> Result<Twin, Failure> {
     let known = shared.lock().unwrap_or_else(PoisonError::into_inner).twin.clone();
     let missing = || Failure::Run("the method of the environment was not built".to_owned());
@@ -144,7 +144,7 @@ impl Executed {
     }
 }
 
-/// What a round was rewarded with and what it cost, the twin having learned from it.
+/// Reward and costs of a round, after the twin was calibrated with it.
 fn learn(running: &mut Running, record: &RoundRecord) -> Step {
     let RoundRecord { seen, order, outcome, books, .. } = record;
     let before = running.state.clone();
@@ -219,7 +219,7 @@ impl Simulator for Executed {
     }
 }
 
-/// What the base station sees in the first round of a scenario.
+/// Observation of the first round of a scenario.
 pub(crate) fn first_observation(scenario: &Scenario, seed: u64) -> Result<Observation, Failure> {
     Ok(Running::new(scenario, seed)?.seen)
 }

@@ -16,9 +16,9 @@ use crate::errors::Failure;
 /// An imagined cell: costs and learning as the twin predicts them, and a fading that is drawn.
 pub(crate) struct Imagined {
     twin: Arc<Twin>,
-    /// What every episode starts from.
+    /// Initial state of every episode.
     start: Arc<Observation>,
-    /// The observation of the round at hand; of its terminals only those of the start.
+    /// The observation of the present round, restricted to the terminals of the start.
     seen: Observation,
     /// Rounds of an episode.
     horizon: u64,
@@ -43,7 +43,7 @@ impl Imagined {
         Complex { re: part(), im: part() }
     }
 
-    /// Makes the drawn fading what is known of the round at hand.
+    /// Makes the drawn fading the observed fading of the present round.
     fn fade(&mut self) {
         (self.state.lead, self.state.fresh) = (0, 0.0);
         for (known, value) in self.state.known.iter_mut().zip(&self.fading) {

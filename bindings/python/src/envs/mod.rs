@@ -171,7 +171,7 @@ fn matrix(rows: Vec<Vec<f32>>, length: usize) -> Array2<f32> {
     array.expect("every row has the length of an observation")
 }
 
-/// What an agent would see in this round.
+/// The agent's observation of this round.
 #[pyfunction]
 pub(crate) fn agent_view<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Who steps the copies of an environment.
+//! Threads that step the copies of an environment.
 //!
 //! Twins are plain data: they are stepped where the caller is, or by a pool of threads. A cell stays
 //! in the thread that made it, so each thread keeps its share of the cells.
@@ -14,7 +14,7 @@ use super::simulator::{Simulator, Step};
 use super::view::{Form, decode};
 use crate::errors::Failure;
 
-/// What is seen after a step, and what came of it.
+/// Observation and result of a step.
 type Stepped = (Vec<f32>, Step);
 
 /// Makes a copy. Called in the thread that steps it.
@@ -115,7 +115,7 @@ fn stepped(
     Ok((looked(copy, length), step))
 }
 
-/// What a thread is asked to do.
+/// A request to a thread.
 enum Order {
     Reset { place: usize, seed: u64, length: usize },
     Step { place: usize, action: Option<Vec<f64>>, form: Form, length: usize },
@@ -173,7 +173,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that has panicked has said so.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What an environment steps through.
+//! The simulators behind an environment.
 
 use tilp::round::{Decision, Limits, TerminalId};
 use tilp::twin::Reward;
@@ -19,14 +19,14 @@ pub(crate) trait Simulator {
     fn look(&self, out: &mut [f32]);
 }
 
-/// What came of a round.
+/// Result of a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Step {
     /// Terms of the reward.
     pub reward: Reward,
     /// Slowest scheduled terminal, in seconds.
     pub latency_s: f64,
-    /// By how much the clock advanced.
+    /// Advance of the clock.
     pub duration_s: f64,
     /// Energy of all terminals.
     pub energy_j: f64,
@@ -38,7 +38,7 @@ pub(crate) struct Step {
     pub n_late: f64,
     /// Success at the end of training as the twin sees it after the round.
     pub success: f64,
-    /// By how much that has grown.
+    /// Growth of that value.
     pub success_gain: f64,
     /// Success on report episodes; NaN if it was not measured.
     pub report_success: f64,
@@ -48,7 +48,7 @@ pub(crate) struct Step {
 
 type Column = (&'static str, fn(&Step) -> f64);
 
-/// What `info` tells of a step.
+/// The contents of `info` after a step.
 pub(crate) const COLUMNS: [Column; 13] = [
     ("reward", |one| one.reward.total()),
     ("reward_task", |one| one.reward.task),

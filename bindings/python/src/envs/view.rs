@@ -30,7 +30,7 @@ pub(crate) const ACTIONS: usize = 5;
 /// No feature is larger.
 pub(crate) const BOUND: f32 = 10.0;
 
-/// Length of an observation of so many terminals.
+/// Length of an observation of `n` terminals.
 pub(crate) fn length(n_slots: usize) -> usize {
     GLOBALS.len() + n_slots * FEATURES.len()
 }

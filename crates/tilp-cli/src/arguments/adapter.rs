@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 const ADAPTER: &str = "\
-An adapter reads questions from standard input and writes answers to standard output, one JSON
-document a line (docs/reference/adapters.md).
+An adapter reads requests from standard input and writes answers to standard output, one JSON document
+per line (docs/reference/adapters.md).
 
-Exit codes: 0 no more questions, 1 a line was no question, 2 bad usage or bad input";
+Exit codes: 0 the input ended, 1 a line was not a request, 2 bad usage or bad input";
 
 /// `tilp adapter`.
 #[derive(Args)]
@@ -39,7 +39,7 @@ pub(crate) struct ProbeSource {
     /// The link of a proxy, by its control socket
     #[arg(long, value_name = "SOCKET")]
     pub proxy: Option<PathBuf>,
-    /// Linux's wireless statistics of this interface
+    /// Linux wireless statistics of this interface
     #[arg(long, value_name = "INTERFACE")]
     pub wireless: Option<String>,
     /// The channel of a scenario, round by round
@@ -54,7 +54,7 @@ pub(crate) struct ActuatorTarget {
     /// The link of a proxy, by its control socket
     #[arg(long, value_name = "SOCKET")]
     pub proxy: Option<PathBuf>,
-    /// Nothing: every grant is taken as set
+    /// No equipment: every grant is confirmed
     #[arg(long)]
     pub simulated: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct MeterSource {
     /// The energy counters of the processor (RAPL)
     #[arg(long)]
     pub rapl: bool,
-    /// Nothing: energy by the cost model, and labelled so
+    /// No counters: energy by the cost model, labelled as modelled
     #[arg(long)]
     pub modelled: bool,
 }
@@ -77,7 +77,7 @@ pub(crate) enum AdapterVerb {
     /// Measure the channel of a terminal
     #[command(override_usage = "tilp adapter probe [OPTIONS]")]
     Probe {
-        /// Where it measures.
+        /// Source of the measurements.
         #[command(flatten)]
         source: ProbeSource,
         /// The terminal, for a proxy or a scenario
@@ -86,17 +86,17 @@ pub(crate) enum AdapterVerb {
         /// Seed of the scenario
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Power that the base station sends with, for wireless statistics
+        /// Transmit power of the base station, for wireless statistics
         #[arg(long, value_name = "DBM", default_value_t = 20.0, allow_hyphen_values = true)]
         station_dbm: f64,
-        /// Ask the program `iw` instead of reading /proc/net/wireless
+        /// Use the program `iw` instead of reading /proc/net/wireless
         #[arg(long)]
         iw: bool,
     },
     /// Apply the band and power of a terminal
     #[command(override_usage = "tilp adapter actuator [OPTIONS]")]
     Actuator {
-        /// What it sets.
+        /// Equipment to set.
         #[command(flatten)]
         target: ActuatorTarget,
         /// The terminal, for a proxy
@@ -106,7 +106,7 @@ pub(crate) enum AdapterVerb {
     /// Measure the energy of this machine
     #[command(override_usage = "tilp adapter meter [OPTIONS]")]
     Meter {
-        /// What it reads.
+        /// Source of the energy values.
         #[command(flatten)]
         source: MeterSource,
         /// Energy coefficient of a modelled meter, J s^2 per operation
@@ -120,25 +120,25 @@ pub(crate) enum AdapterVerb {
     Robot {
         /// A built-in scenario or a TOML file
         scenario: String,
-        /// The terminal whose robot it is
+        /// Terminal of the robot
         #[arg(long, value_name = "ID", default_value_t = 0)]
         terminal: u32,
         /// Seed of the scenario
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
-    /// Print the JSON schema of the lines of a kind
+    /// Print the JSON schema of the lines of an adapter
     Schema {
-        /// The kind
+        /// Kind of adapter
         #[arg(value_enum)]
         kind: AdapterKind,
     },
-    /// Start an adapter, ask it once and print what it said
+    /// Start an adapter, send it one request and print the answer
     Check {
-        /// The kind
+        /// Kind of adapter
         #[arg(value_enum)]
         kind: AdapterKind,
-        /// Seconds that it may take
+        /// Time limit in seconds
         #[arg(long, value_name = "S", default_value_t = 5.0)]
         timeout_s: f64,
         /// Policy for a robot: model.safetensors of a run

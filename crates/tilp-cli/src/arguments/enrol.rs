@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 use super::Format;
 
 const REQUEST: &str = "\
-The private key is made in DIR and never leaves it. Bring DIR/request.json to the authority; bring
-ca.pem and cert.pem, which `tilp enrol approve` makes of it, back into DIR.
+The private key is created in DIR and never leaves it. Copy DIR/request.json to the authority, run
+`tilp enrol approve` there, and copy the resulting ca.pem and cert.pem back into DIR.
 
 Environment:
-  TILP_JOIN_TOKEN  the join token, if there is no --token-file
+  TILP_JOIN_TOKEN  the join token, if --token-file is not given
 
 Exit codes: 0 done, 1 a file cannot be read or written, 2 bad usage or bad input";
 
@@ -23,7 +23,7 @@ pub(crate) struct Enrol {
     pub verb: EnrolVerb,
 }
 
-/// Whose certificate.
+/// The owner of a certificate.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Whose {
@@ -35,17 +35,17 @@ pub(crate) struct Whose {
     pub evaluator: bool,
 }
 
-/// Which certificates.
+/// A selection of certificates.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Which {
-    /// All of the terminal with this id
+    /// All certificates of the terminal with this id
     #[arg(long, value_name = "ID")]
     pub terminal: Option<u32>,
-    /// All of the evaluator
+    /// All certificates of the evaluator
     #[arg(long)]
     pub evaluator: bool,
-    /// The one with this serial number
+    /// The certificate with this serial number
     #[arg(long, value_name = "SERIAL")]
     pub serial: Option<String>,
 }
@@ -53,15 +53,15 @@ pub(crate) struct Which {
 /// Verbs of `tilp enrol`.
 #[derive(Subcommand)]
 pub(crate) enum EnrolVerb {
-    /// Make an authority and the identity of the server beside it
+    /// Create an authority and the identity of its server
     Init {
         /// Folder of the authority
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Name or address at which terminals reach the server; may be repeated
+        /// Name or address of the server as terminals use it; may be repeated
         #[arg(long = "host", value_name = "HOST", default_values_t = ["localhost".to_owned(), "127.0.0.1".to_owned()])]
         hosts: Vec<String>,
-        /// Days that the server's certificate holds
+        /// Validity of the server's certificate in days
         #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=398))]
         days: u64,
         /// Give the server of an existing authority a new key and certificate, for the hosts given with
@@ -69,20 +69,20 @@ pub(crate) enum EnrolVerb {
         #[arg(long, requires = "hosts")]
         renew_server: bool,
     },
-    /// Print a one-time join token; whoever has it can join in that name
+    /// Print a one-time join token; it allows its holder to join under this identity
     #[command(override_usage = "tilp enrol token [OPTIONS] <DIR>")]
     Token {
         /// Folder of the authority
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Who joins.
+        /// The new member.
         #[command(flatten)]
         whose: Whose,
-        /// Hours until it is refused
+        /// Validity of the token in hours
         #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..=720))]
         hours: u64,
     },
-    /// On a device: make a private key and a request for a certificate
+    /// On a device: create a private key and a request for a certificate
     #[command(after_help = REQUEST)]
     Request {
         /// Folder of the device
@@ -91,7 +91,7 @@ pub(crate) enum EnrolVerb {
         /// File with the join token; - for standard input
         #[arg(long, value_name = "FILE")]
         token_file: Option<PathBuf>,
-        /// Ask for a new certificate with the present one instead of a token
+        /// Request a new certificate with the present one instead of a token
         #[arg(long, conflicts_with = "token_file")]
         renew: bool,
     },
@@ -103,21 +103,21 @@ pub(crate) enum EnrolVerb {
         /// The request; - for standard input
         #[arg(value_name = "REQUEST")]
         request: PathBuf,
-        /// Days that the certificate holds
+        /// Validity of the certificate in days
         #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=398))]
         days: u64,
     },
-    /// Put certificates on the deny list, which takes effect at once
+    /// Add certificates to the deny list, which takes effect at once
     #[command(override_usage = "tilp enrol revoke [OPTIONS] <DIR>")]
     Revoke {
         /// Folder of the authority
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Which certificates.
+        /// A selection of certificates.
         #[command(flatten)]
         which: Which,
     },
-    /// List certificates with serial number, validity and state, and tokens that wait
+    /// List certificates with serial number, validity and state, and unused tokens
     List {
         /// Folder of the authority
         #[arg(value_name = "DIR")]

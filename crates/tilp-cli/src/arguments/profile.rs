@@ -6,9 +6,9 @@ use super::Format;
 
 const DEVICE: &str = "\
 Runs forward and backward passes of the front layers, up to every cut of the scenario, on one batch of
-the scenario's size. Text is TOML for the scenario's [hardware]. Energy comes from the processor's
-counters (RAPL), less what the machine uses when it rests; without counters the scenario's own
-coefficient is printed and said to be modelled. RAYON_NUM_THREADS bounds the threads.";
+the scenario's size. The text output is TOML for [hardware] of a scenario. Energy comes from the
+processor's counters (RAPL) minus the consumption of the idle machine. Without counters the coefficient
+of the scenario is printed and labelled as modelled. RAYON_NUM_THREADS limits the number of threads.";
 
 /// `tilp profile`.
 #[derive(Args)]
@@ -21,10 +21,10 @@ pub(crate) struct Profile {
 /// Verbs of `tilp profile`.
 #[derive(Subcommand)]
 pub(crate) enum ProfileVerb {
-    /// Measure this machine's operations a second and joules an operation
+    /// Measure this machine's operations per second and joules per operation
     #[command(after_help = DEVICE)]
     Device {
-        /// The scenario whose policy is run
+        /// The scenario with the policy to run
         #[arg(default_value = "default")]
         scenario: String,
         /// Override a value, with a dotted key
@@ -33,7 +33,7 @@ pub(crate) enum ProfileVerb {
         /// Seconds of measurement for each cut
         #[arg(long, value_name = "S", default_value_t = 1.0)]
         seconds: f64,
-        /// Processor frequency [default: what the system says]
+        /// Processor frequency [default: as the system reports it]
         #[arg(long, value_name = "HZ")]
         clock_hz: Option<f64>,
         /// How to print the result

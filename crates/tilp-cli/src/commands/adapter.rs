@@ -62,7 +62,7 @@ fn name(kind: AdapterKind) -> &'static str {
     }
 }
 
-/// Starts an adapter, asks once, and prints both lines that it said.
+/// Starts an adapter, sends one request, and prints both lines of the adapter.
 fn check<K: Kind>(program: Program, ask: &K::Ask) -> Result<(), Failure> {
     let mut child = Child::<K>::start(program).map_err(Failure::input)?;
     let hello = child.hello().cloned();

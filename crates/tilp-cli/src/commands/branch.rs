@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::signals::Signals;
 
-/// Goes on from a round of a run, with something changed.
+/// Continues a run from one of its rounds, with changed values.
 pub(crate) fn branch(arguments: Arguments) -> Result<(), Failure> {
     let (parent, _) = identified(&arguments.folder)?;
     let last = parent.scenario.rounds();

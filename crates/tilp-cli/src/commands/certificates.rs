@@ -19,7 +19,7 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What the system refused may be granted another time; everything else is bad input.
+/// An error of the system may be temporary; every other error is bad input.
 pub(super) fn refused(error: EnrolError) -> Failure {
     match &error {
         EnrolError::File { error: cause, .. } if cause.kind() != std::io::ErrorKind::NotFound => {
@@ -36,7 +36,7 @@ pub(super) fn security(tls: &TlsFiles) -> Result<Security, Failure> {
     let identity = Device::at(&tls.server).identity().map_err(refused)?;
     let beside = || tls.server.parent().unwrap_or(Path::new(".")).join("denied.txt");
     let denied = Arc::new(DenyList::at(&tls.denied.clone().unwrap_or_else(beside)));
-    // A list that cannot be read would refuse everybody, one by one.
+    // With an unreadable list every connection would be refused one by one.
     if denied.denies(&identity.peer.serial).map_err(refused)? {
         return Err(Failure::input("the server's own certificate is revoked"));
     }

@@ -90,7 +90,7 @@ fn token() -> Result<Option<String>, Failure> {
     }
 }
 
-/// A token that nobody can guess.
+/// A random token.
 fn random_token() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));

@@ -47,7 +47,7 @@ pub(crate) fn plan(arguments: Plan) -> Result<(), Failure> {
     })
 }
 
-/// What a plan is made from, as it was typed.
+/// The inputs of a plan, from the command line.
 struct Asked<'a> {
     scenario: Option<&'a str>,
     seed: Option<u64>,
@@ -151,7 +151,7 @@ fn headline(report: &PlanReport) -> String {
     let scheduled = report.terminals.iter().filter(|row| row.scheduled).count();
     let (all, expects) = (report.terminals.len(), &report.predicted);
     let how = match (&report.search, report.fallback) {
-        (_, true) => ", nobody surely in time: the least bad".into(),
+        (_, true) => ", no terminal surely in time: the least infeasible plan".into(),
         (Some(search), _) => format!(", {} iterations of search", search.iterations),
         (None, _) => ", the actor alone".into(),
     };
@@ -174,7 +174,7 @@ fn headline(report: &PlanReport) -> String {
     )
 }
 
-/// What the round does to the loss of each task.
+/// Predicted decrease of the loss of each task.
 fn loss_line(report: &PlanReport) -> String {
     let one = |row: &LossDecreaseRow| format!("{} {:+.2}", row.task, -100.0 * row.share);
     let tasks: Vec<String> = report.loss_decreases.iter().map(one).collect();
@@ -196,7 +196,7 @@ fn line(row: &TerminalPlanRow) -> String {
     )
 }
 
-/// The unscheduled by reason, in the order in which the reasons come up.
+/// The unscheduled terminals by reason, in the order in which the reasons first occur.
 fn left_out(report: &PlanReport) -> String {
     let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
     for row in report.terminals.iter().filter(|row| !row.scheduled) {

@@ -13,7 +13,7 @@ use crate::arguments::{Format, Profile, ProfileVerb};
 use crate::failure::Failure;
 use crate::output;
 
-/// What one cut took.
+/// Measured time of one cut.
 struct Measured {
     cut: usize,
     operations_per_second: f64,
@@ -126,7 +126,7 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> [f64; 2] {
     [values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max)]
 }
 
-/// Operations a cycle and energy coefficient, lowest and highest; and whether energy was measured.
+/// Lowest and highest operations per cycle and energy coefficient, and whether energy was measured.
 fn hardware(
     measured: &[Measured],
     clock_hz: f64,

@@ -18,10 +18,10 @@ use crate::signals::Signals;
 
 /// Most bytes of a table that is read.
 const MAX_TABLE_BYTES: u64 = 256 << 20;
-/// How often the program looks whether a signal came.
+/// Interval at which the program checks for signals.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Stands between terminals and server until a signal asks to stop.
+/// Forwards data between terminals and server until a signal stops it.
 pub(crate) fn proxy(arguments: Proxy) -> Result<(), Failure> {
     let (channel, model, downlink) = read_channel(&arguments)?;
     if !(0.0..=1e11).contains(&arguments.signalling_bps) {
@@ -71,7 +71,7 @@ async fn serve(
     Ok(())
 }
 
-/// The channel that a name stands for, and what is known of its rates.
+/// The channel for a name, with its rates where they are known.
 fn read_channel(arguments: &Proxy) -> Result<(ReplayedChannel, RateModel, Downlink), Failure> {
     let path = Path::new(&arguments.channel);
     let is_scenario = path.extension().is_some_and(|ending| ending == "toml") || !path.exists();

@@ -48,7 +48,7 @@ pub(crate) fn report(arguments: Arguments) -> Result<(), Failure> {
     output::print(&said)
 }
 
-/// Whether a folder is that of a run, not of a study.
+/// Whether the folder contains a run and not a study.
 fn is_run(folder: &Path) -> bool {
     folder.join("manifest.json").exists() && !folder.join("study.json").exists()
 }
@@ -86,7 +86,7 @@ fn check_place(folders: &[StudyFolder], out: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the files of a report and gives its tables and where it lies.
+/// Writes the files of a report. Returns its tables and its path.
 pub(crate) fn write(
     folders: &[StudyFolder],
     out: &Path,

@@ -14,7 +14,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::signals::Signals;
 
-/// Runs one method on one scenario, or goes on with an interrupted run.
+/// Runs one method on one scenario, or resumes an interrupted run.
 pub(crate) fn run(arguments: Run) -> Result<(), Failure> {
     let (spec, folder) = match &arguments.resume {
         Some(folder) => resumed(&arguments, folder)?,
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: Run) -> Result<(), Failure> {
     let time = WallTime::start();
     let ended = run_single(&spec, folder, resume, cache.as_ref(), &time, &mut progress);
     progress.clear();
-    // Where a manifest stands, the run had begun.
+    // A folder with a manifest contains a run that has started.
     let begun = path.join("manifest.json").exists();
     print_result(
         ended.map_err(|error| failure(error, begun))?,
@@ -56,7 +56,7 @@ pub(crate) fn print_result(
                 false => String::new(),
             };
             let message =
-                format!("stopped after round {round}{of}; go on with: tilp run --resume {path}");
+                format!("stopped after round {round}{of}; resume with: tilp run --resume {path}");
             Err(Failure::signal(signals.asked().unwrap_or(2), message))
         }
     }
@@ -69,7 +69,7 @@ fn quoted(path: &Path) -> String {
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// What cannot be written before the first round, or does not fit, is bad input.
+/// Errors of writing before the first round, and state that does not fit, are bad input.
 pub(crate) fn failure(error: RunError, begun: bool) -> Failure {
     match &error {
         // What a program outside did wrong is no bad input; that there is none is.
@@ -98,7 +98,7 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     Ok((RunSpec { scenario, method, seed, replicate, checkpoint_every, about: about() }, folder))
 }
 
-/// Where a run lies unless it is said.
+/// Default folder of a run.
 pub fn run_folder(scenario: &Scenario, method: &str, seeds: Seeds) -> PathBuf {
     let (name, seeds) = (folder_name(scenario.name()), seeds.folder());
     PathBuf::from(format!("runs/{name}-{}-{seeds}", study::folder_name(method)))
@@ -115,7 +115,7 @@ fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure
     Ok((RunSpec { checkpoint_every: arguments.checkpoint_every, ..spec }, folder))
 }
 
-/// What was run into a folder.
+/// Identity of the run in a folder.
 pub(crate) fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let folder = RunFolder::open(path).map_err(Failure::input)?;
     let (scenario, method, seeds) =

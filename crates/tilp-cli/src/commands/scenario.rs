@@ -40,7 +40,7 @@ pub(crate) fn scenario(arguments: Scenario) -> Result<(), Failure> {
     }
 }
 
-/// Checks the file of a testbed. It has a seed and overrides of its own.
+/// Checks the file of a testbed. The file contains its own seed and overrides.
 fn check_testbed(file: &str, overrides: &[String]) -> Result<(), Failure> {
     if let Some(first) = overrides.first() {
         let expected = "expected a scenario, or no --set";
@@ -86,8 +86,8 @@ fn words(regime: &Regime, scenario: &Loaded, seed: u64) -> String {
         "radio (seed {seed}, {REGIME_ROUNDS} rounds): with the band divided evenly and nothing compressed \
          {} of the terminals miss the deadline of {} s in a median round; {} of these misses are of \
          terminals that miss most rounds. With a tenth of the band and 90 % compression {} can meet it at \
-         their median fade. In {} of the rounds the terminals that could meet it alone, uncompressed, \
-         cannot do so together. {} cannot hold the deepest cut.",
+         their median fade. In {} of the rounds the band is too small for all terminals that could \
+         meet it alone, uncompressed. {} cannot hold the deepest cut.",
         percent(regime.late_median),
         scenario.deadline().0,
         percent(regime.late_same),

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tilp::experiment::study::{
-    Axis, Executor, Outcome, Plan, Question, Shard, StudyFolder, Subject, Tally, ablations,
-    comparison,
+    Axis, BudgetKind, Executor, Outcome, Plan, Question, Shard, StudyFolder, Subject, Tally,
+    ablations, comparison, equal_budgets, merged,
 };
 use tilp::run::Observer;
 use tilp::scenario::Scenario;
@@ -19,16 +19,37 @@ use crate::study_progress::StudyProgress;
 
 /// Methods against each other.
 pub(crate) fn compare(arguments: Compare) -> Result<(), Failure> {
-    let study = &arguments.study;
-    let question = question(study, &arguments.methods, "0..5", None)?;
+    let (study, rivals) = (&arguments.study, &arguments.equal_budget);
+    let kinds = budget_kinds(&arguments.budgets)?;
+    let mut methods = arguments.methods.clone();
+    if !rivals.is_empty() {
+        methods.extend(std::iter::once("tilp".to_owned()).chain(rivals.iter().cloned()));
+    }
+    let question = question(study, &methods, "0..5", None)?;
     let question = Question { replicates: arguments.replicates, ..question };
-    carry_out(study, comparison(&question), &question.scenario)
+    let scenario = &question.scenario;
+    let folder = carry_out(study, comparison(&question), scenario, None)?;
+    if rivals.is_empty() {
+        return Ok(());
+    }
+    let results = merged(&[&folder]).map_err(Failure::study)?;
+    let plan = equal_budgets(&comparison(&question), &results, rivals, &kinds);
+    let out = folder.path().join("equal-budget");
+    carry_out(study, plan.map_err(Failure::failed)?, scenario, Some(out)).map(|_| ())
+}
+
+/// All kinds of budgets if none is named.
+fn budget_kinds(named: &[String]) -> Result<Vec<BudgetKind>, Failure> {
+    match named {
+        [] => Ok(BudgetKind::NAMED.map(|(_, kind)| kind).to_vec()),
+        named => named.iter().map(|one| BudgetKind::named(one).map_err(Failure::input)).collect(),
+    }
 }
 
 /// TiLP without each of its parts.
 pub(crate) fn ablate(arguments: Ablate) -> Result<(), Failure> {
     let question = question(&arguments.study, &[], "0..3", None)?;
-    carry_out(&arguments.study, ablations(&question), &question.scenario)
+    carry_out(&arguments.study, ablations(&question), &question.scenario, None).map(|_| ())
 }
 
 /// Methods along an axis.
@@ -36,7 +57,8 @@ pub(crate) fn sweep(arguments: Sweep) -> Result<(), Failure> {
     let axis = Axis::named(&arguments.axis).map_err(Failure::input)?;
     let question = question(&arguments.study, &arguments.methods, "0..2", Some(300))?;
     let plan = tilp::experiment::study::sweep(axis, &arguments.values, &question);
-    carry_out(&arguments.study, plan.map_err(Failure::input)?, &question.scenario)
+    let plan = plan.map_err(Failure::input)?;
+    carry_out(&arguments.study, plan, &question.scenario, None).map(|_| ())
 }
 
 fn question(
@@ -46,7 +68,7 @@ fn question(
     rounds: Option<u64>,
 ) -> Result<Question, Failure> {
     let (seeds, rounds) = if study.quick { ("0", Some(100)) } else { (seeds, rounds) };
-    // What is set by hand comes later and wins.
+    // Overrides of the user come later and take precedence.
     let measure = study.quick.then(|| "evaluation.measure_every=10".to_owned());
     let mut overrides: Vec<String> = measure.into_iter().chain(study.overrides.clone()).collect();
     overrides.extend(study.rounds.or(rounds).map(|rounds| format!("rounds={rounds}")));
@@ -82,8 +104,8 @@ pub(crate) fn seeds_of(text: &str) -> Result<Vec<u64>, Failure> {
     if seeds.is_empty() || unique.len() < seeds.len() { Err(wrong()) } else { Ok(seeds) }
 }
 
-/// A whole study has its tables at once. Shards may share a folder, and leave them to who puts them
-/// together.
+/// A whole study writes its tables at the end. A shard writes none, because other shards may still
+/// run; `tilp report` makes the tables of all shards.
 fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Result<String, Failure> {
     let place = out.display();
     if shard == Shard::WHOLE {
@@ -97,7 +119,7 @@ fn result(folder: &StudyFolder, shard: Shard, tally: Tally, out: &Path) -> Resul
     ))
 }
 
-/// A line for each run of a shard that failed, with its reason. The tables of a whole study have them.
+/// One line for each failed run of a shard, with the reason. For a whole study the tables contain them.
 fn failures(folder: &StudyFolder, shard: Shard) -> Result<String, Failure> {
     let mut lines = String::new();
     for job in folder.jobs.iter().skip(shard.index).step_by(shard.count) {
@@ -110,30 +132,36 @@ fn failures(folder: &StudyFolder, shard: Shard) -> Result<String, Failure> {
     Ok(lines)
 }
 
-/// Threads for all runs together: `RAYON_NUM_THREADS`, else one for each core.
+/// Number of threads for all runs together: `RAYON_NUM_THREADS`, otherwise one per core.
 pub fn n_threads() -> usize {
     let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     set.filter(|n| *n > 0).unwrap_or_else(cores)
 }
 
-/// Where a study lies unless it is said. A first look has a folder of its own: it is another study, and
-/// must not stand in the way of the whole one.
+/// Default folder of a study. A first look has another default, so that the whole study can still be
+/// started without --out.
 fn usual_folder(study: &Study, name: &str, scenario: &Scenario) -> PathBuf {
     let quick = if study.quick { "-quick" } else { "" };
     study_folder(&format!("{name}-{}{quick}", folder_name(scenario.name())))
 }
 
-/// Where a study of this name lies unless it is said.
+/// Default folder of a study with this name.
 pub fn study_folder(name: &str) -> PathBuf {
     PathBuf::from("studies").join(name)
 }
 
-fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failure> {
+/// Does the runs of a study and writes its tables, in `out` or the folder that the arguments name.
+fn carry_out(
+    study: &Study,
+    plan: Plan,
+    scenario: &Scenario,
+    out: Option<PathBuf>,
+) -> Result<StudyFolder, Failure> {
     let shard = study.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
     let shard = shard.map_err(Failure::input)?;
-    let out =
-        study.out.clone().unwrap_or_else(|| usual_folder(study, &plan.question.folder(), scenario));
+    let usual = || usual_folder(study, &plan.question.folder(), scenario);
+    let out = out.or_else(|| study.out.clone()).unwrap_or_else(usual);
     let folder = StudyFolder::create(&out, plan, scenario).map_err(Failure::study)?;
     let signals = Signals::listen().map_err(Failure::failed)?;
     let n_threads = n_threads();
@@ -150,12 +178,12 @@ fn carry_out(study: &Study, plan: Plan, scenario: &Scenario) -> Result<(), Failu
     let tally = execute(&executor, &folder, shard, &progress, &signals)?;
     output::print(&result(&folder, shard, tally, &out)?)?;
     match tally.failed {
-        0 => Ok(()),
+        0 => Ok(folder),
         failed => Err(Failure::failed(format!("{failed} runs failed, the reasons are above"))),
     }
 }
 
-/// Does the runs of a shard and shows their progress; an error if a signal stopped them.
+/// Executes the runs of a shard and shows their progress; an error if a signal stopped them.
 pub(super) fn execute(
     executor: &Executor<'_>,
     folder: &StudyFolder,
@@ -163,7 +191,7 @@ pub(super) fn execute(
     progress: &StudyProgress,
     signals: &Signals,
 ) -> Result<Tally, Failure> {
-    // A run that panics is shown as failed with its reason, not with a trace over the progress.
+    // A run that panics is listed as failed with its reason; a backtrace would overwrite the progress.
     std::panic::set_hook(Box::new(|_| {}));
     let observers = |job| Box::new(progress.job(job)) as Box<dyn Observer + '_>;
     let tally = executor.execute(folder, shard, progress.time(), &observers);
@@ -173,7 +201,7 @@ pub(super) fn execute(
     if let Some(signal) = signals.asked() {
         let Tally { done, left, .. } = tally;
         let message =
-            format!("stopped with {done} runs done, {left} left; the same command goes on");
+            format!("stopped with {done} runs done, {left} left; the same command continues");
         return Err(Failure::signal(signal, message));
     }
     Ok(tally)

@@ -57,7 +57,7 @@ pub(crate) fn server(arguments: &Server) -> Result<(), Failure> {
             tell(&format!("status on http://{status}/metrics"));
         }
         let hub = running.hub.clone();
-        // Whoever waits for a terminal that is away looks for signals here.
+        // While the program waits for an absent terminal, it checks for signals here.
         std::thread::spawn(move || {
             while stop.asked().is_none() {
                 std::thread::sleep(Duration::from_millis(100));
@@ -78,7 +78,7 @@ pub(crate) fn server(arguments: &Server) -> Result<(), Failure> {
     match (ended, signals.asked()) {
         (Ok(Ended::Finished(summary)), _) => output::print(&report(&testbed, &summary)),
         (Ok(Ended::Interrupted(round)), signal) => {
-            let message = format!("stopped after round {round}; start it again to go on");
+            let message = format!("stopped after round {round}; start it again to continue");
             Err(Failure::signal(signal.unwrap_or(2), message))
         }
         (Err(error), Some(signal)) => Err(Failure::signal(signal, error)),
@@ -168,9 +168,10 @@ fn dial<R: Responder + 'static>(reach: &Reach, hello: Hello, responder: R) -> Re
     let runtime = runtime.map_err(Failure::failed)?;
     match runtime.block_on(client.serve(responder, stopped)) {
         Ok(End::Finished(reason)) => output::print(&reason),
-        Ok(End::Stopped) => {
-            Err(Failure::signal(signals.asked().unwrap_or(2), "stopped; start it again to go on"))
-        }
+        Ok(End::Stopped) => Err(Failure::signal(
+            signals.asked().unwrap_or(2),
+            "stopped; start it again to continue",
+        )),
         Err(error) => Err(Failure::failed(error)),
     }
 }
@@ -274,7 +275,7 @@ fn up(file: &Path, quiet: bool) -> Result<(), Failure> {
             output::print(&report(&testbed, &summary))
         }
         Ok(Ended::Interrupted(round)) => {
-            let message = format!("stopped after round {round}; start it again to go on");
+            let message = format!("stopped after round {round}; start it again to continue");
             Err(Failure::signal(signals.asked().unwrap_or(2), message))
         }
         Err(error) => match signals.asked() {

@@ -1,6 +1,6 @@
-//! A server that lets outside clients drive a trained policy, in openpi's websocket protocol.
+//! A server that offers a trained policy to external clients, in openpi's websocket protocol.
 //!
-//! A thread for each connection, so many at most; whoever comes when all are taken is sent away. The
+//! One thread per connection, up to a limit; further clients are refused. The
 //! size of a message and the time for the handshake and between messages are bounded.
 
 mod wire;
@@ -24,7 +24,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How long the server waits before it looks for signals and clients again.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What a server allows.
+/// Limits of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// Bytes of a message.
@@ -33,11 +33,11 @@ pub(crate) struct Limits {
     pub connections: usize,
     /// How long a client may be silent.
     pub idle: Duration,
-    /// What a client must present, if anything.
+    /// Token of the clients, if one is required.
     pub token: Option<String>,
 }
 
-/// A policy and those whom it serves.
+/// A policy and its clients.
 pub(crate) struct Server {
     policy: Policy,
     weights: Weights,
@@ -60,7 +60,7 @@ impl Server {
         Arc::new(Self { policy, weights, limits, n_open: AtomicUsize::new(0) })
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until a signal stops it.
     pub(crate) fn serve(
         self: &Arc<Self>,
         listener: &TcpListener,
@@ -70,7 +70,7 @@ impl Server {
         while !stopped() {
             match listener.accept() {
                 Ok((stream, client)) => self.admit(stream, client),
-                // Nobody there, or somebody who is gone already, or no room for one more socket.
+                // No client, a client that has already disconnected, or no free socket.
                 Err(_) => std::thread::sleep(POLL),
             }
         }
@@ -85,7 +85,7 @@ impl Server {
             return;
         }
         let thread = std::thread::Builder::new().name(format!("client {client}"));
-        // A thread that cannot be started gives its seat back, and the client may come again.
+        // A thread that cannot be started frees its slot; the client may connect again.
         let _ = thread.spawn(move || {
             let _ = seat.0.attend(stream);
         });

@@ -5,13 +5,13 @@
 
 use rmpv::Value;
 
-/// Where a client puts the state of its robot.
+/// Key of the robot's state in a request.
 pub(super) const STATE: &str = "observation/state";
 
-/// How deep maps may be nested: an array within an observation, and some room.
+/// Largest depth of nested maps: an array within an observation, and a margin.
 const DEPTH: usize = 16;
 
-/// What the server says first: what it expects and what it answers.
+/// The first message of the server: the expected request and the answer.
 pub(super) fn greeting(state: usize, action: usize) -> Vec<u8> {
     let entry = |name: &str, value: Value| (Value::from(name), value);
     encoded(&Value::Map(vec![

@@ -1,4 +1,4 @@
-//! `tilp dash`: the numbers of the files, live runs, restarts, and those who may not look.
+//! `tilp dash`: the numbers of the files, live runs, restarts, and refused access.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

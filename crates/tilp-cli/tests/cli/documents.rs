@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use markdown::{Piece, pieces};
 
 /// The definition that the program itself parses with.
-#[path = "../../src/arguments.rs"]
+#[path = "../../src/arguments/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod arguments;
 

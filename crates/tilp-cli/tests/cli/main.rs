@@ -3,7 +3,7 @@
 //! - `adapters`: adapters to equipment, the proxy, the profile of a device.
 //! - `bad_input`: one clear line, exit code 2, nothing left behind.
 //! - `branch`: the same bytes with nothing changed, and a run of its own with something changed.
-//! - `dash`: the numbers of the files, live runs, restarts, and those who may not look.
+//! - `dash`: the numbers of the files, live runs, restarts, and refused access.
 //! - `documents`: what the documents name exists.
 //! - `engines`: robots in MuJoCo, and the program without it.
 //! - `enrol`: from an authority to a certificate, and what is refused.

@@ -15,6 +15,7 @@ fn the_page_of_a_run_has_every_figure_inside_and_beside_it() {
     let views = fs::read_to_string(folder.join("views.html")).unwrap();
     assert!(views.contains("id=\"export\"") && !views.contains("src=\""));
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("<table class=\"facts\">"), "names and values wrap on narrow screens");
     let titles = [
         "Success",
         "Latency of the rounds",
@@ -37,7 +38,7 @@ fn the_page_of_a_run_has_every_figure_inside_and_beside_it() {
     }
     let robots = fs::read_to_string(folder.join("robots.csv")).unwrap();
     assert_eq!(robots.lines().count(), 1 + 6, "a line for every robot of tiny");
-    // The run is as it was: a page is no result.
+    // The run is unchanged: a page is not a result.
     succeed(scratch.path(), &["verify", "done"]);
 }
 

@@ -12,7 +12,7 @@ fn fed(scratch: &Scratch, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = tilp(scratch.path());
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    // Who refuses early does not read on.
+    // A program that refuses early does not read the rest.
     let _ = child.stdin.take().expect("a pipe").write_all(input);
     child.wait_with_output().expect("the program ends")
 }
@@ -85,7 +85,7 @@ fn a_bad_observation_is_refused_in_one_line() {
     refused(&scratch, &tiny, b"", &["empty", "--example"]);
     refused(&scratch, &tiny, b"{\"round\": 1", &["line 1"]);
     refused(&scratch, &tiny, b"{\"round\": -1}", &["at round", "-1", "a whole number"]);
-    refused(&scratch, &tiny, &vec![b' '; (16 << 20) + 9], &["longer than 16777216 bytes"]);
+    refused(&scratch, &tiny, &vec![b' '; (16 << 20) + 9], &["more than 16777216 bytes"]);
     let budget = ["plan", "tiny", "--budget-ms=-1"];
     refused(&scratch, &budget, b"{}", &["plan_budget_ms = -1"]);
 }

@@ -63,7 +63,7 @@ impl Serving {
         client
     }
 
-    /// The server still answers somebody who keeps the rules, and rightly.
+    /// The server still gives the right answer to a correct client.
     fn still_serves(&self) {
         let bytes = std::fs::read(self.scratch.path().join("run/model.safetensors")).unwrap();
         let (policy, weights) = Policy::from_safetensors(&bytes).unwrap();

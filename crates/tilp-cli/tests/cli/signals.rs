@@ -51,7 +51,7 @@ fn stops_and_goes_on(signal: &str, code: i32) {
     assert_eq!(text(&output.stdout), "");
     let said = text(&output.stderr);
     assert!(said.starts_with("stopped after round "), "{said}");
-    assert!(said.ends_with(&format!("go on with: tilp run --resume '{name}'\n")), "{said}");
+    assert!(said.ends_with(&format!("resume with: tilp run --resume '{name}'\n")), "{said}");
     assert_eq!(said.lines().count(), 1);
     let folder = scratch.path().join(&name);
     assert!(folder.join("checkpoint/state.safetensors").is_file());

@@ -29,7 +29,7 @@ fn tables(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let read = |entry: fs::DirEntry| {
         (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
     };
-    // What was asked is no result, and stands only where runs are.
+    // The plan is not a result; only folders with runs contain it.
     let asked = ["study.json", "scenario.toml"];
     let mut files: Vec<_> =
         entries.map(read).filter(|(name, _)| !asked.contains(&name.as_str())).collect();
@@ -156,6 +156,35 @@ fn a_first_look_measures_often_and_says_what_it_cannot_tell() {
     assert!(aims.contains("none: 1 seed, needs 3") && !aims.contains("| met"), "{aims}");
     let table = fs::read_to_string(folder.join("table.csv")).unwrap();
     assert!(table.lines().skip(1).all(|line| line.ends_with(',')), "no p-value of one seed");
+}
+
+#[test]
+fn on_equal_budgets_nobody_uses_more_than_the_other_did() {
+    let scratch = Scratch::new("study-equal-budget");
+    let study = ["compare", "tiny", "--equal-budget", "random", "--seeds", "0..2"];
+    let more = ["--budgets", "seconds,joules", "--rounds", "8", "--quiet", "--out", "s"];
+    succeed(scratch.path(), &[&study[..], &more].concat());
+    let summary = |run: &str| -> serde_json::Value {
+        let path = scratch.path().join("s").join(run).join("summary.json");
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    for (kind, metric) in [("seconds", "clock_total_s"), ("joules", "energy_total_j")] {
+        for (ours, theirs) in [("tilp", "random"), ("random", "tilp")] {
+            for seed in 0..2 {
+                let budget = summary(&format!("runs/tiny/{theirs}-{seed}"));
+                let bounded = format!("equal-budget/runs/{kind}_of_{theirs}/{ours}-{seed}");
+                let run = summary(&bounded);
+                let [budget, used] = [&budget, &run].map(|one| one[metric].as_f64().unwrap());
+                assert!(used <= budget * (1.0 + 1e-12), "{bounded}: {used} of {budget}");
+                assert!(run["budget_used"][kind].as_f64().unwrap() <= 1.0, "{bounded}");
+            }
+        }
+    }
+    let table = fs::read_to_string(scratch.path().join("s/equal-budget/equal-budget.md")).unwrap();
+    assert_eq!(table.lines().filter(|line| line.contains("| random | 2 |")).count(), 4, "{table}");
+    let wrong = ["compare", "tiny", "--equal-budget", "random", "--budgets", "hours"];
+    let said = refused(&scratch, &wrong);
+    assert!(said.contains("expected seconds, joules or all"), "{said}");
 }
 
 #[test]

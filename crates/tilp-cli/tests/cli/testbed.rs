@@ -1,4 +1,4 @@
-//! A testbed of processes: the same bytes as `tilp run`, whoever is killed on the way.
+//! A testbed of processes: the same bytes as `tilp run`, whichever process is killed.
 
 mod bed;
 

@@ -47,12 +47,12 @@ impl Exchange {
         *self == Self::default()
     }
 
-    /// The encoding with so many bits.
+    /// The encoding with this number of bits.
     pub fn with_bits(bits: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|encoding| encoding.bits() == bits)
     }
 
-    /// Bytes of a layer with so many parameters.
+    /// Bytes of a layer with this number of parameters.
     pub fn layer_bytes(self, n_parameters: usize) -> usize {
         match self {
             Exchange::Single => 4 * n_parameters,

@@ -14,7 +14,7 @@ impl ErrorFeedback {
         Self { residual: vec![0.0; elements] }
     }
 
-    /// What should be sent: the input and everything left out before.
+    /// The vector to send: the input plus the unsent rest.
     pub fn compensate(&self, input: &[f32]) -> Vec<f32> {
         input.iter().zip(&self.residual).map(|(x, left)| (f64::from(*x) + left) as f32).collect()
     }
@@ -26,7 +26,7 @@ impl ErrorFeedback {
         }
     }
 
-    /// What is left out.
+    /// The unsent rest.
     pub fn residual(&self) -> &[f64] {
         &self.residual
     }

@@ -58,7 +58,7 @@ pub(super) fn kept_on_wire(elements: usize, samples: usize, q: f64) -> usize {
     if form(elements, samples, kept) == DENSE { elements } else { kept }
 }
 
-/// The shortest form for so many values.
+/// The shortest form for this number of values.
 pub(super) fn form(elements: usize, samples: usize, kept: usize) -> u8 {
     let values = 4 * kept * samples;
     let sizes = [

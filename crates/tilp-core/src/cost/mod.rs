@@ -1,4 +1,4 @@
-//! What one terminal's part of a round costs: one formula for everybody.
+//! The cost of one terminal's part of a round: one formula for all callers.
 //!
 //! The world calls it with the true hardware, allocators and the twin with nominal values; a
 //! difference between the two is a difference of the arguments, never of the formula.
@@ -33,7 +33,7 @@ pub enum Downlink {
     /// At that of the way up, as in the paper.
     #[default]
     Shared,
-    /// The base station sends to a terminal with a power of its own, over the terminal's band.
+    /// The base station sends with its own power, over the terminal's band.
     Own(Watts),
 }
 
@@ -59,7 +59,7 @@ pub struct Grant {
     pub power: Watts,
 }
 
-/// What one terminal has to do in one round.
+/// Work of one terminal in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Job {
     /// Operations of forward and backward pass.
@@ -96,7 +96,7 @@ impl Job {
     }
 }
 
-/// What a job costs.
+/// Costs of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Computation.
@@ -131,7 +131,7 @@ impl Cost {
         let computation = self.computation.min(deadline);
         let on_air = deadline - computation;
         let radio = self.sending + self.receiving;
-        // On a dead link the terminal sends in vain until the end.
+        // With a rate of zero the terminal sends until the round closes and nothing arrives.
         let share = if radio.0.is_finite() { self.sending.0 / radio.0 } else { 1.0 };
         let sending = on_air * share;
         Self {

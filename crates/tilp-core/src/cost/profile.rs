@@ -8,7 +8,7 @@ use crate::compress::{Compressor, Exchange};
 use crate::message::{Activation, CutGradient, MESSAGE_HEADER_BYTES};
 use crate::units::{Bytes, Operations};
 
-/// What a cut costs the terminal, computed from the architecture.
+/// Costs of a cut for the terminal, computed from the architecture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutProfile {
     /// The terminal runs layers 1 to `cut` (`l`).
@@ -44,7 +44,7 @@ pub struct Profile {
     pub batch: usize,
     /// Values of a label.
     pub action: usize,
-    /// What a cut after each layer costs; entry `l - 1` is the cut after layer `l`.
+    /// Costs of a cut after each layer; entry `l - 1` is the cut after layer `l`.
     pub cuts: Vec<CutProfile>,
 }
 
@@ -54,7 +54,7 @@ impl Profile {
         self.cuts[cut - 1].activation_elements
     }
 
-    /// K_n phi(l): operations of the terminal on a minibatch of so many samples.
+    /// K_n phi(l): operations of the terminal on a minibatch of this number of samples.
     pub fn work(&self, cut: usize, samples: usize) -> Operations {
         self.cuts[cut - 1].operations * samples as f64
     }
@@ -77,7 +77,7 @@ impl Profile {
     }
 }
 
-/// What a payload is billed.
+/// Billed size of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
@@ -102,7 +102,7 @@ pub enum Sync {
 pub struct Accounting {
     /// The compression operator.
     pub compressor: Compressor,
-    /// What a payload is billed.
+    /// Billed size of a payload.
     pub payload: Payload,
     /// Whether model exchange is billed.
     pub sync: Sync,
@@ -111,7 +111,7 @@ pub struct Accounting {
 }
 
 impl Accounting {
-    /// What a terminal has to do that trains `samples` samples at `cut` while it holds `held`
+    /// Work of a terminal that trains `samples` samples at `cut` while it holds `held`
     /// current layers and delivers its first `deliver` layers for aggregation.
     pub fn training(
         &self,
@@ -132,7 +132,7 @@ impl Accounting {
         }
     }
 
-    /// What a terminal has to do that fetches the whole model, trains it on so many samples and
+    /// Work of a terminal that fetches the whole model, trains it on this number of samples and
     /// sends it back. The model is its payload, so it is billed whatever `sync` says. What is
     /// fetched is in the encoding of exchanged layers. So is what is sent back without
     /// compression; with compression it is the change. A nominal payload counts 32 bits.
@@ -152,7 +152,7 @@ impl Accounting {
         Job { work, up, down, ..Job::default() }
     }
 
-    /// What a terminal has to do that only delivers its first `deliver` layers.
+    /// Work of a terminal that only delivers its first `deliver` layers.
     pub fn delivery(&self, profile: &Profile, deliver: usize) -> Job {
         Job { sync_up: self.model(profile, 0, deliver), ..Job::default() }
     }

@@ -1,4 +1,4 @@
-//! What a whole round costs every terminal, by the rule of its training.
+//! Costs of a whole round for every terminal, by its training rule.
 //!
 //! The simulated cell asks with true hardware, a method with nominal values: one formula for both.
 
@@ -8,7 +8,7 @@ use crate::rule::Rule;
 use crate::units::{Bits, Bytes, Gain, Hertz, Seconds, Watts};
 use crate::wireless::{self, RateModel};
 
-/// What the costs of all rounds have in common: limits, sizes, billing, and the rate formula.
+/// Common inputs of the costs of all rounds: limits, sizes, billing, and the rate formula.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostModel {
     /// Limits of the problem.
@@ -50,16 +50,16 @@ impl<'a> RoundInputs<'a> {
     }
 }
 
-/// What a round costs, uncut; one entry per terminal.
+/// Uncut costs of a round; one entry per terminal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundCosts {
     /// Scheduled, or with a pending upload in a round that aggregates.
     pub involved: Vec<bool>,
     /// Radio resources each really has.
     pub grants: Vec<Grant>,
-    /// What each has to do.
+    /// Work of each terminal.
     pub jobs: Vec<Job>,
-    /// What that costs it.
+    /// Costs of that work.
     pub costs: Vec<Cost>,
     /// When each begins: in sequential split learning after those before it, else at once.
     pub starts: Vec<Seconds>,
@@ -117,7 +117,7 @@ impl CostModel {
         }
     }
 
-    /// What a terminal with these copies and so many samples in all has to do that trains at this
+    /// Work of a terminal with these copies and this number of samples in all that trains at this
     /// cut beside others and keeps its copy until the next aggregation.
     pub fn training_job(
         &self,
@@ -132,7 +132,7 @@ impl CostModel {
         self.accounting.training(&self.profile, samples, cut, compression, copies.held, deliver)
     }
 
-    /// What a terminal with these copies has to do that is not scheduled.
+    /// Work of an unscheduled terminal with these copies.
     pub fn delivery_job(&self, copies: FrontCopies, aggregates: bool) -> Job {
         self.accounting.delivery(&self.profile, copies.delivered(aggregates, None))
     }

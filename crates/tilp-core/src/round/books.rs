@@ -10,21 +10,21 @@ pub struct Ledger {
     pub terminals: Vec<TerminalLedger>,
     /// Slowest scheduled terminal, uncut up to the give-up time.
     pub latency: Seconds,
-    /// By how much the clock advanced.
+    /// Advance of the clock.
     pub duration: Seconds,
     /// The three parts of the violation.
     pub violation: Violation,
     /// Success per terminal on report episodes, if this round was measured.
     pub report: Option<Vec<TerminalSuccess>>,
-    /// Loss of the deployed policy on each terminal's data, in the rounds in which it is looked at.
+    /// Loss of the deployed policy on each terminal's data, in the rounds in which it is measured.
     pub losses: Option<Vec<LossChange>>,
     /// Episodes run in this round for calibration and report.
     pub episodes: u64,
 }
 
 impl Ledger {
-    /// Books of a cell whose truth nobody knows: what was measured stands for what is true, and
-    /// energy counts as spent on computation, since a meter does not tell the parts apart. Bytes,
+    /// Books of a real cell, whose truth is unknown: measured values replace true ones, and
+    /// all energy counts as computation, since a meter does not separate the parts. Bytes,
     /// violations and episodes are unknown and stay zero.
     pub fn as_measured(order: &RoundOrder, outcome: &Outcome) -> Self {
         let decided = order.plan.decision().terminals.iter().zip(&outcome.terminals);
@@ -56,7 +56,7 @@ pub struct LossChange {
     pub after: f64,
 }
 
-/// What really happened to one terminal in one round.
+/// True outcome of one terminal in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TerminalLedger {
     /// True delay.
@@ -75,7 +75,7 @@ pub struct TerminalLedger {
     pub bytes_sync: Bytes,
 }
 
-/// By how much the softened constraints were broken, raw, and relative to each limit.
+/// Violations of the softened constraints, raw and relative to each limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Violation {
     /// Seconds beyond the deadline, summed over the terminals.

@@ -6,7 +6,7 @@ use super::TerminalId;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::units::{Bytes, Joules, Seconds};
 
-/// What a run may use in all. A budget that is none has no bound.
+/// Total budgets of a run. `None` means no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     /// Time of all rounds, waiting for copies included.
@@ -19,7 +19,7 @@ pub struct Budget {
     pub bytes: Option<Bytes>,
 }
 
-/// What was used so far, as metered by whoever keeps it.
+/// Use so far, by the meter of its owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BudgetUse {
     /// Time of all rounds.
@@ -37,7 +37,7 @@ pub struct BudgetUse {
 pub struct BudgetState {
     /// The budget.
     pub budget: Budget,
-    /// What is used of it.
+    /// Its use.
     pub used: BudgetUse,
 }
 
@@ -45,12 +45,12 @@ pub struct BudgetState {
 const ROUNDING: f64 = 1e-9;
 
 impl Budget {
-    /// Whether nothing is bounded.
+    /// Whether there is no bound.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a use stays inside what is bounded for all terminals together.
+    /// Whether a use stays within the bounds for all terminals together.
     pub fn holds(&self, used: &BudgetUse) -> bool {
         let within = |used: f64, budget: Option<f64>| {
             budget.is_none_or(|budget| used <= budget * (1.0 + ROUNDING))
@@ -76,13 +76,13 @@ impl BudgetUse {
         }
     }
 
-    /// Energy that a terminal has left of a budget of its own.
+    /// Energy left in a terminal's own budget.
     pub fn left(&self, id: TerminalId, budget: Joules) -> Joules {
         let used = self.terminals.get(&id).copied().unwrap_or_default();
         Joules((budget.0 - used.0).max(0.0))
     }
 
-    /// Whether a terminal has used up a budget of its own.
+    /// Whether a terminal has used up its own budget.
     pub fn is_empty(&self, id: TerminalId, budget: Joules) -> bool {
         self.left(id, budget).0 <= budget.0 * ROUNDING
     }
@@ -98,7 +98,7 @@ impl BudgetUse {
         snapshot.put_f64(&format!("{prefix}/terminal_joules"), own);
     }
 
-    /// What was saved under names that begin with `prefix`.
+    /// Restores the values saved under names that begin with `prefix`.
     pub fn restored(prefix: &str, snapshot: &Snapshot) -> Result<Self, SnapshotError> {
         let name = |part: &str| format!("{prefix}/{part}");
         let quantities = |part: &str, n: usize| {
@@ -123,7 +123,7 @@ impl BudgetUse {
 }
 
 impl BudgetState {
-    /// A budget of which nothing is used.
+    /// A budget without any use.
     pub fn new(budget: Budget) -> Self {
         Self { budget, used: BudgetUse::default() }
     }

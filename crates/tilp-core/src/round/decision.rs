@@ -1,11 +1,11 @@
-//! What the base station decides, and what is executed of it.
+//! Decisions of the base station, and their executed form.
 
 use super::{Observation, TerminalId};
 use crate::rates::Rates;
 use crate::rule::Rule;
 use crate::units::{Hertz, Seconds, Watts};
 
-/// What the base station decides for one terminal, a_n of the paper.
+/// Decision of the base station for one terminal, a_n of the paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalDecision {
     /// x_n: takes part in the round.
@@ -25,14 +25,14 @@ pub struct TerminalDecision {
 pub struct Decision {
     /// One decision per terminal.
     pub terminals: Vec<TerminalDecision>,
-    /// How the round is trained, where the method decides that too.
+    /// Training plan of the round, for methods that decide it too.
     pub training: TrainingPlan,
     /// The method found nothing that it predicts to be feasible and fell back to the least bad.
     pub fallback: bool,
 }
 
 impl Decision {
-    /// Nobody scheduled; every terminal at `cut`.
+    /// No terminal scheduled; every terminal at `cut`.
     pub fn idle(n_terminals: usize, cut: usize) -> Self {
         let nobody = TerminalDecision {
             scheduled: false,
@@ -83,7 +83,7 @@ impl Decision {
     }
 }
 
-/// How a round is trained, where a method decides that besides the paper's five variables.
+/// Training plan of a round, for methods that decide more than the paper's five variables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingPlan {
     /// The order of the terminals (places in the decision), where they train one after another.
@@ -145,7 +145,7 @@ impl ProjectedDecision {
     }
 }
 
-/// What the base station orders the cell to execute in one round.
+/// Order of the base station to the cell for one round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundOrder {
     /// The round, counted from 1.
@@ -175,7 +175,7 @@ pub enum DecideError {
         round: u64,
         /// The terminal.
         terminal: TerminalId,
-        /// What was decided.
+        /// The decision.
         what: &'static str,
         /// On what.
         value: f64,
@@ -239,7 +239,7 @@ impl Limits {
         }
     }
 
-    /// C8: somebody takes part. The terminal that was given most bandwidth, else the first.
+    /// C8: at least one terminal takes part. The one with the most bandwidth, otherwise the first.
     fn schedule_one(&self, wanted: &mut Decision) {
         let most = wanted
             .terminals

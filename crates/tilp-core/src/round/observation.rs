@@ -1,4 +1,4 @@
-//! What the base station observes before a round.
+//! Observation of the base station before a round.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl fmt::Display for TerminalId {
     }
 }
 
-/// What a terminal reports before a round: its data sheet, its channel, and the state of its copy.
+/// Report of a terminal before a round: its data sheet, its channel, and the state of its copy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalReport {
     /// Its identity.
@@ -34,9 +34,9 @@ pub struct TerminalReport {
     pub gain: Gain,
     /// Small-scale fading power |H_n|^2, held during the round.
     pub fading_power: f64,
-    /// How many front layers it holds in their current version.
+    /// Number of front layers that it holds in their current version.
     pub held_layers: usize,
-    /// How many front layers it has trained since the last aggregation. It uploads them at the
+    /// Number of front layers that it has trained since the last aggregation. It uploads them at the
     /// next one.
     pub owed_layers: usize,
 }
@@ -66,10 +66,10 @@ pub struct Observation {
     pub terminals: Vec<TerminalView>,
 }
 
-/// What the base station has of one terminal: its report, and what it remembers of it.
+/// Information of the base station about one terminal: its report and its stored history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TerminalView {
-    /// What the terminal reported before this round.
+    /// The terminal's report before this round.
     pub report: TerminalReport,
     /// Bandwidth b_n[t-1] of the previous round.
     pub previous_bandwidth: Hertz,

@@ -1,20 +1,20 @@
-//! What the references `oracle` and `clairvoyant` are told of the hidden truth. No other method
+//! Hidden truth that the references `oracle` and `clairvoyant` receive. No other method
 //! receives any of it.
 
 use super::SuccessCount;
 
-/// What an [`OracleAccess`] asks for; nothing by default.
+/// Request of an [`OracleAccess`]; empty by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// True hardware, and the fading powers of so many rounds from the one at hand on.
+    /// True hardware, and the fading powers of this number of rounds from the present one on.
     pub rounds: Option<usize>,
-    /// The loss of what is deployed, over so many fixed samples of each terminal's data.
+    /// The loss of the deployed policy, over this number of fixed samples of each terminal's data.
     pub samples: Option<usize>,
-    /// Success over so many episodes of each terminal, answered once per calibration interval.
+    /// Success over this number of episodes of each terminal, measured once per calibration interval.
     pub episodes: Option<usize>,
 }
 
-/// What no method may know: the answer to a [`Question`].
+/// Hidden truth: the answer to a [`Question`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truth {
     /// The round it holds for.
@@ -23,7 +23,7 @@ pub struct Truth {
     pub network: Option<NetworkTruth>,
     /// Loss of what is deployed, per terminal.
     pub losses: Option<Vec<f64>>,
-    /// Success of what is deployed, per terminal; none in rounds in which it is not measured.
+    /// Success of the deployed policy, per terminal; `None` in rounds without a measurement.
     pub success: Option<Vec<SuccessCount>>,
 }
 
@@ -32,11 +32,11 @@ pub struct Truth {
 pub struct NetworkTruth {
     /// True hardware per terminal.
     pub hardware: Vec<TrueHardware>,
-    /// Fading powers per round, the one at hand first, and terminal.
+    /// Fading powers by round, the present one first, and by terminal.
     pub fading_powers: Vec<Vec<f64>>,
 }
 
-/// Where a terminal differs from its data sheet.
+/// Deviation of a terminal from its data sheet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrueHardware {
     /// Noise power spectral density of its link, W/Hz.
@@ -50,7 +50,7 @@ pub struct TrueHardware {
 /// The way in for the truth: the references `oracle` and `clairvoyant` have it, and no other
 /// method.
 pub trait OracleAccess {
-    /// What is asked before the next decision.
+    /// Request before the next decision.
     fn question(&self) -> Question;
     /// Takes the answer.
     fn receive(&mut self, truth: &Truth);

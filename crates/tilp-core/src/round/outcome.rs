@@ -1,4 +1,4 @@
-//! What comes back of an executed round: what the base station observes of it.
+//! Observed outcome of an executed round.
 
 use super::{SuccessCount, TerminalId};
 use crate::units::{Bytes, Joules, Seconds};
@@ -9,9 +9,9 @@ use crate::units::{Bytes, Joules, Seconds};
 pub struct Outcome {
     /// The round that was executed.
     pub round: u64,
-    /// How long the round took, by the base station's clock.
+    /// Duration of the round, by the base station's clock.
     pub duration: Seconds,
-    /// J of the round: weighted loss over the terminals that took part; none if nobody did.
+    /// J of the round: weighted loss over the terminals that took part; `None` without any.
     pub loss: Option<f64>,
     /// One entry per terminal.
     pub terminals: Vec<TerminalOutcome>,
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub success: Option<Vec<SuccessCount>>,
 }
 
-/// What the base station observes of one terminal in one round.
+/// Observed outcome of one terminal in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TerminalOutcome {
     /// Its identity.
@@ -31,7 +31,7 @@ pub struct TerminalOutcome {
     /// It was scheduled with a cut that does not fit its memory. It is not late then, whatever it
     /// took.
     pub unfit: bool,
-    /// The round closed before it had finished what it had to do.
+    /// The round closed before the terminal had finished.
     pub unfinished: bool,
     /// Measured delay of the round, zero if it had nothing to do. If the terminal did not finish:
     /// the time at which the round closed (a lower bound).

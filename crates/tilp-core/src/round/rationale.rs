@@ -1,23 +1,23 @@
-//! What a method says about its decision: what it expects of the round, and why each terminal is
+//! The reasons of a decision: the expected outcome of the round, and why each terminal is
 //! in or out.
 
 use crate::units::{Bytes, Joules, Seconds};
 
-/// What a method says about the decision it made last.
+/// Rationale of a method for its last decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rationale {
-    /// What it expects of the round.
+    /// Expected outcome of the round.
     pub expected: ExpectedRound,
     /// One entry per terminal, in the order of the decision.
     pub terminals: Vec<TerminalRationale>,
 }
 
-/// What a method expects of a round.
+/// Outcome of a round as the method predicts it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedRound {
     /// Slowest scheduled terminal, likely.
     pub latency: Seconds,
-    /// By how much the clock advances.
+    /// Advance of the clock.
     pub duration: Seconds,
     /// Energy of all terminals.
     pub energy: Joules,
@@ -33,14 +33,14 @@ pub struct ExpectedRound {
     pub reward_task: f64,
     /// Second term of the reward.
     pub reward_communication: f64,
-    /// What is taken off the reward.
+    /// Deduction from the reward.
     pub reward_penalty: f64,
     /// Predicted return over the horizon of the plan. None if no search has scored the decision,
     /// or if the plan leaves a later round without a terminal.
     pub planned_return: Option<f64>,
 }
 
-/// What is expected of one terminal, and why it is in or out.
+/// Predicted outcome of one terminal, and the reason why it is scheduled or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalRationale {
     /// Likely delay; zero for a terminal that has nothing to do.
@@ -53,17 +53,17 @@ pub struct TerminalRationale {
     pub reason: Reason,
 }
 
-/// What decided about a terminal.
+/// Reason for scheduling a terminal or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
-    /// In, for what it brings.
+    /// In, because it increases the return.
     Gain {
-        /// By how much its own success is higher after the round than if it were left out.
+        /// Increase of its own success after the round over a round without it.
         own_success: f64,
-        /// Return of the plan minus the return without it; none if nobody would be left.
+        /// Return of the plan minus the return without it; `None` if no terminal would be left.
         difference: Option<f64>,
     },
-    /// In, because nobody is surely in time and it has the best channel.
+    /// In, because no terminal is surely in time and it has the best channel.
     LeastBad {
         /// Its sure delay.
         sure: Seconds,
@@ -75,17 +75,17 @@ pub enum Reason {
     },
     /// Out: not even the first cut fits its memory.
     MemoryShort {
-        /// What the first cut takes.
+        /// Requirement of the first cut.
         need: Bytes,
-        /// What it has.
+        /// Available amount.
         budget: Bytes,
     },
-    /// Out: beside the others somebody would not surely be in time.
+    /// Out: with it, some terminal would not surely be in time.
     Crowded {
         /// The least sure delay of a round with it.
         sure: Seconds,
     },
-    /// Out: it could have been added, but the plan would not be better for it.
+    /// Out: it could have been added, but the return would not be higher.
     WorthLess {
         /// Return with it minus the return of the plan: not positive.
         difference: f64,

@@ -41,7 +41,7 @@ pub trait Allocator: Persist {
     fn rationale(&self, _seen: &Observation) -> Option<Rationale> {
         None
     }
-    /// Learns from what was observed of the executed round.
+    /// Learns from the observed outcome of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &ProjectedDecision, _outcome: &Outcome) {}
     /// An error if the method failed while it learned. The loop asks before the round counts as
     /// done.
@@ -61,7 +61,7 @@ pub trait Experimenter<C: ?Sized> {
     /// What is hidden before the next round. The loop asks on behalf of an [`OracleAccess`] only;
     /// asking leaves no trace in the cell.
     fn reveal(&mut self, cell: &mut C, question: &Question) -> Result<Truth, CellError>;
-    /// Whether the order fits inside what is left of the true budget. If it does not, the run ends
+    /// Whether the order fits into the rest of the true budget. If it does not, the run ends
     /// with the round before.
     fn fits(&mut self, _cell: &mut C, _order: &RoundOrder) -> Result<bool, CellError> {
         Ok(true)
@@ -77,7 +77,7 @@ pub trait Experimenter<C: ?Sized> {
     ) -> Result<Option<Ledger>, CellError>;
 }
 
-/// The experimenter of a cell whose truth nobody knows.
+/// The experimenter of a real cell, whose hidden truth is unknown.
 pub struct NoExperimenter;
 
 impl<C: ?Sized> Experimenter<C> for NoExperimenter {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether the base station is in sight.
+/// Whether there is a line of sight to the base station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
     /// Line of sight.
@@ -28,7 +28,7 @@ pub enum Environment {
     FactoryDenseHigh,
 }
 
-/// Where the two ends of a link stand, in metres.
+/// Positions of the two ends of a link, in metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Geometry {
     pub distance_2d_m: f64,

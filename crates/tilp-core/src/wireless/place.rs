@@ -1,4 +1,4 @@
-//! Where terminals stand, and the large-scale gain that follows.
+//! Positions of terminals and their large-scale gains.
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -7,7 +7,7 @@ use super::pathloss::{Environment, Geometry, Sight};
 use crate::rng::Seed;
 use crate::units::{Gain, Hertz};
 
-/// A position in metres; the base station stands at the origin.
+/// A position in metres; the base station is at the origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     /// East.
@@ -45,7 +45,7 @@ pub fn draw_places(n_terminals: usize, inner_m: f64, outer_m: f64, seed: Seed) -
     (0..n_terminals).map(one).collect()
 }
 
-/// What the large-scale gain of a cell depends on.
+/// Inputs of the large-scale gain of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surroundings {
     /// Propagation environment.

@@ -15,7 +15,7 @@ pub struct Trace {
     sums: Vec<Vec<f64>>,
 }
 
-/// What is wrong with a recorded channel.
+/// Error in a recorded channel.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TraceError {
     /// The file has no round.
@@ -38,7 +38,7 @@ pub enum TraceError {
         row: usize,
         /// Terminal, counted from 0.
         terminal: usize,
-        /// What stands there.
+        /// Contents of the file at that place.
         value: String,
     },
 }
@@ -73,7 +73,7 @@ impl Trace {
         self.totals[0].len()
     }
 
-    /// Place of a round counted from 1 in the recording, and how often it was gone through before.
+    /// Index in the recording of a round counted from 1, and the number of earlier passes.
     fn place(&self, round: u64) -> (usize, u64) {
         let (index, length) = (round.max(1) - 1, self.totals.len() as u64);
         ((index % length) as usize, index / length)
@@ -99,7 +99,7 @@ impl Trace {
         self.total(n, round).0 / self.gain(n, round).0
     }
 
-    /// Mean gain of a terminal over the whole recording. Nobody in a cell knows it before the end.
+    /// Mean gain of a terminal over the whole recording. It is unknown in a cell before the end.
     pub fn mean_gain(&self, n: usize) -> Gain {
         self.gain(n, self.totals.len() as u64)
     }
@@ -130,7 +130,7 @@ mod tests {
         assert!((trace.gain(0, 2).0 - 0.55e-10).abs() < 1e-16);
         assert!((trace.fading_power(0, 2) - 0.1 / 0.55).abs() < 1e-12);
         assert_eq!(trace.mean_gain(0), trace.gain(0, 2));
-        // It starts again: the mean goes on over all rounds.
+        // The recording repeats: the mean continues over all rounds.
         assert_eq!(trace.total(0, 3), trace.total(0, 1));
         assert!((trace.gain(0, 3).0 - 0.7e-10).abs() < 1e-16);
         assert!((trace.gain(0, 4).0 - 0.55e-10).abs() < 1e-16);

@@ -21,7 +21,7 @@ const BELOW_TOP_M: f64 = 0.025;
 const PADS_M: [f64; 2] = [-0.004, 0.012];
 /// The widest thing between open fingers, in metres.
 const WIDEST_M: f64 = 0.074;
-/// Room to other things that the expert wants, in metres.
+/// Required clearance to other objects, in metres.
 const ROOM_M: f64 = 0.010;
 /// Half of what a finger covers across, which must stay on the object, in metres.
 const PAD_HALF_M: f64 = 0.010;
@@ -132,7 +132,7 @@ fn span(blocks: &[Block], direction: &Vector) -> [f64; 2] {
     })
 }
 
-/// Room between the open hand in this place and the nearest of the others; negative if they meet.
+/// Clearance between the open hand at this place and the nearest other object; negative if they overlap.
 fn gap_m(others: &[Block], along: &Vector, across: &Vector, at: [f64; 2], z: f64) -> f64 {
     let room = |block: &Block| {
         let top = span_m(block, &[0.0, 0.0, 1.0])[1];
@@ -157,7 +157,7 @@ mod tests {
 
     const UPRIGHT: Matrix<3, 3> = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
-    /// A box that stands on the ground.
+    /// A box on the ground.
     fn block(x: f64, y: f64, half_m: Vector) -> Block {
         Block { centre_m: [x, y, half_m[2]], rotation: UPRIGHT, half_m }
     }

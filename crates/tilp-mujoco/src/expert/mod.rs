@@ -2,7 +2,7 @@
 //!
 //! It is a function of the present state alone: what it is about follows from where things are and
 //! what the fingers touch. So a policy can imitate it from any state, also from those that it would
-//! not have reached itself, and whoever wants noisy demonstrations adds noise to its actions.
+//! not have reached itself, and noisy demonstrations are made by adding noise to its actions.
 
 mod grasp;
 mod shape;
@@ -17,7 +17,7 @@ use crate::osc::{ACTION, MOVE_M};
 const ALIGNED_M: f64 = 0.010;
 /// Turn in radians below which it does.
 const ALIGNED_RAD: f64 = 0.12;
-/// Sideways distance in metres from which other things may stand in the way.
+/// Sideways distance in metres below which other objects may be obstacles.
 const FAR_M: f64 = 0.03;
 /// Distance from the grasp in metres at which the fingers shut.
 const REACH_M: f64 = 0.008;
@@ -25,7 +25,7 @@ const REACH_M: f64 = 0.008;
 const OPEN_M: f64 = 0.07;
 /// What the fingers must be further open than the object is wide, in metres.
 const PLAY_M: f64 = 0.008;
-/// Room kept between the lowest point of what moves and the highest of what stands, in metres.
+/// Clearance between the lowest moving point and the highest obstacle, in metres.
 const CLEAR_M: f64 = 0.03;
 /// Sideways distance from the basket's middle in metres at which the object is lowered.
 const OVER_BASKET_M: f64 = 0.02;
@@ -33,7 +33,7 @@ const OVER_BASKET_M: f64 = 0.02;
 const TURN_GAIN: f64 = 2.0;
 const TURN_LIMIT: f64 = 0.5;
 
-/// What the expert would do now, in the units of [`Episode::step`].
+/// Present action of the expert, in the units of [`Episode::step`].
 pub fn expert(episode: &Episode) -> [f64; ACTION] {
     let scene = Scene::read(episode);
     let wish = if episode.is_success() {
@@ -48,14 +48,14 @@ pub fn expert(episode: &Episode) -> [f64; ACTION] {
     [x, y, z, a, b, c, if wish.shut { 1.0 } else { -1.0 }]
 }
 
-/// The motion that the expert wants: metres, and axis times radians.
+/// The commanded motion: metres, and axis times radians.
 struct Wish {
     step_m: Vector,
     turn: Vector,
     shut: bool,
 }
 
-/// What the expert looks at.
+/// Observation of the expert.
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// The point between the finger tips.
@@ -65,7 +65,7 @@ pub struct Scene {
     pub opening_m: f64,
     /// Which finger touches the object.
     pub touches: [bool; 2],
-    /// Whether the fingers have been told to shut fully.
+    /// Whether the fingers were commanded to close fully.
     pub is_shut: bool,
     grasp: Grasp,
     /// The object's origin.
@@ -81,7 +81,7 @@ pub struct Scene {
 
 /// What a policy may see of it besides.
 impl Scene {
-    /// Where the expert would take hold of the object, among its neighbours as they stand.
+    /// The grasp of the object among its neighbours.
     pub fn grasp_m(&self) -> Vector {
         self.grasp.position_m
     }
@@ -106,14 +106,14 @@ impl Scene {
         [self.object.low_m[2], self.object.high_m[2]]
     }
 
-    /// Both fingers touch the object and have been told to shut fully.
+    /// Both fingers touch the object and were commanded to close fully.
     pub fn holds(&self) -> bool {
         self.touches == [true; 2] && self.is_shut
     }
 }
 
 impl Scene {
-    /// Looks at an episode as it stands.
+    /// Reads the state of an episode.
     pub fn read(episode: &Episode) -> Self {
         let (world, parts) = (episode.world(), episode.parts());
         let rotation = world.site_rotation(episode.controller().arm().grip());
@@ -143,12 +143,12 @@ impl Scene {
         let way = subtract(&self.grasp.position_m, &self.hand_m);
         let turn = self.turn_to_grasp();
         let sideways = length(&[way[0], way[1]]);
-        // Fingers that have begun to shut go on, even where the object gave way a little.
+        // Fingers that have started to close continue, even if the object moved a little.
         let reach = if self.opening_m < OPEN_M { 2.0 * REACH_M } else { REACH_M };
         if length(&way) < reach {
             return Wish { step_m: way, turn, shut: true };
         }
-        // A hand that is on its way down goes on with twice the error, or noise would turn it back.
+        // A descending hand tolerates twice the error; otherwise noise would reverse its motion.
         let slack = if self.hand_m[2] < self.object.high_m[2] + CLEAR_M / 2.0 { 2.0 } else { 1.0 };
         let aligned = sideways < slack * ALIGNED_M && length(&turn) < slack * ALIGNED_RAD;
         if aligned && self.opening_m > self.grasp.width_m + PLAY_M {

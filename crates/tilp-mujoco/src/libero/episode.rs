@@ -37,7 +37,7 @@ impl Episode {
         success::is_in(&self.world, self.parts.object, self.parts.region)
     }
 
-    /// What a policy sees.
+    /// Observation of a policy.
     pub fn observe(&self) -> Observation {
         Observation::of(&self.world, &self.controller, &self.parts)
     }

@@ -1,4 +1,4 @@
-//! What a policy sees of an episode.
+//! Observation of a policy in an episode.
 
 use crate::libero::task::Parts;
 use crate::linear::{Vector, axis_angle};

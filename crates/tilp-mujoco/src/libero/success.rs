@@ -6,7 +6,7 @@ use crate::world::{Body, Site, World};
 /// How far below the region a thing may be and still count, in metres.
 const BELOW_M: f64 = 0.01;
 
-/// Whether the thing's origin is within the region, held or let go.
+/// Whether the object's origin is within the region, held or released.
 ///
 /// LIBERO turns the region's half edges like a vector and takes the upright box around that: too
 /// small for a region turned by an odd angle, and kept as it is.

@@ -1,4 +1,4 @@
-//! A task as it lies in a folder: a world and the states that episodes begin from.
+//! A task in a folder: a world and the initial states of its episodes.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::libero::npy;
 use crate::osc::Controller;
 use crate::world::{Body, Joint, Site, World};
 
-/// The ten objects of the suite, each with a task of its own.
+/// The ten objects of the suite; each has one task.
 pub const OBJECTS: [&str; 10] = [
     "alphabet_soup",
     "bbq_sauce",
@@ -90,7 +90,7 @@ impl Task {
         &self.world
     }
 
-    /// How many initial states there are.
+    /// Number of initial states.
     pub fn n_states(&self) -> usize {
         self.states.len()
     }

@@ -6,13 +6,13 @@ use crate::round::{Decision, Observation};
 use crate::snapshot::Persist;
 use crate::units::{Hertz, Seconds};
 
-/// ASFL (Xu et al. 2024): everybody takes part; cuts and bandwidths are chosen in turns, each turn
+/// ASFL (Xu et al. 2024): every terminal takes part; cuts and bandwidths are optimised alternately, each step
 /// solved exactly, until the slowest terminal no longer gets faster.
 pub struct Asfl {
     setup: Setup,
 }
 
-/// What the alternation found.
+/// Result of the alternation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Turns {
     /// Cut of each terminal.
@@ -30,7 +30,7 @@ impl Asfl {
     }
 }
 
-/// The options of one terminal: what it needs at each of its cuts.
+/// The options of one terminal: its requirements at each of its cuts.
 pub(super) type Options = Vec<(usize, Need)>;
 
 /// The options of these terminals.
@@ -164,7 +164,7 @@ mod tests {
         (0..n_choices).map(time).fold(f64::INFINITY, f64::min)
     }
 
-    /// Three terminals and five cuts at most; so many instances of every size.
+    /// At most three terminals and five cuts; this number of instances of every size.
     fn small(per_size: u64) -> impl Iterator<Item = (u64, Vec<Options>)> {
         let sizes = (1..=3).flat_map(|n| (1..=5).map(move |n_cuts| (n, n_cuts)));
         sizes.flat_map(move |(n, n_cuts)| {

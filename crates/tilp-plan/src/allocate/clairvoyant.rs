@@ -1,8 +1,8 @@
-//! The reference `clairvoyant`: `deficit`, told the true success of every terminal.
+//! The reference `clairvoyant`: `deficit` with the true success of every terminal.
 //!
-//! Before the first round and after every calibration it is told how often each terminal succeeds
-//! on episodes of its own, and draws terminals by that deficit. What it gains over `random` is the
-//! headroom of a scenario: what a better choice of terminals could gain at most by such a rule.
+//! Before the first round and after every calibration it receives the success rate of each terminal
+//! on separate episodes, and draws terminals by that deficit. Its gain over `random` is the
+//! headroom of a scenario: the largest gain of such a rule from a better choice of terminals.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::round::{
 };
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
-/// `deficit`, told the truth about success.
+/// `deficit` with the true success.
 pub struct Clairvoyant {
     deficit: Deficit,
     /// Episodes of each terminal that a true success is taken over.
     episodes: usize,
-    /// What it was told before this decision, in the order of the terminals that are present.
+    /// The truth received before this decision, in the order of the present terminals.
     told: Option<Vec<SuccessCount>>,
-    /// True success of each terminal as it was last told.
+    /// True success of each terminal, as last received.
     success: BTreeMap<TerminalId, SuccessCount>,
 }
 
@@ -43,7 +43,7 @@ impl Allocator for Clairvoyant {
             self.success.extend(seen.ids().into_iter().zip(told));
         }
         let ids = seen.ids();
-        // A terminal that joined since the truth was last told counts as one that fails.
+        // A terminal that joined after the truth was last received counts as failing.
         let success = |n: usize| self.success.get(&ids[n]).and_then(|one| one.rate());
         Ok(self.deficit.decide_by(seen, &|n| success(n).unwrap_or(0.0)))
     }

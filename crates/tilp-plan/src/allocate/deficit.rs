@@ -68,7 +68,7 @@ fn of_terminal(seen: &Observation, n: usize, prior: f64) -> f64 {
     (own.successes as f64 + prior * of_task(seen, n)) / weight
 }
 
-/// Partly uniform, the rest by the deficit; uniform if nobody has a deficit.
+/// Partly uniform, the rest by the deficit; uniform if no terminal has a deficit.
 fn weights(terminals: &[usize], success: &dyn Fn(usize) -> f64, uniform_share: f64) -> Vec<f64> {
     let deficit = |n: &usize| 1.0 - success(*n);
     let total: f64 = terminals.iter().map(deficit).sum();

@@ -79,7 +79,7 @@ impl GaSfl {
         profile.parameters(0, cut).0 as f64 / profile.parameters(0, profile.cuts.len()).0 as f64
     }
 
-    /// Cuts that keep privacy and fit everybody; else the shallowest, and whether that was so.
+    /// Cuts that meet the privacy limit and fit every terminal, otherwise the shallowest; and whether there are any.
     fn cuts(&self, seen: &Observation, among: &[usize]) -> (Vec<usize>, bool) {
         let (problem, all) = (&self.setup.problem, &self.setup.problem.cost.limits.cuts);
         let least =

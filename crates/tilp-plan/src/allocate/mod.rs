@@ -1,5 +1,5 @@
-//! Methods that decide. Each is one file; none of them can see the world. Two, the references
-//! [`Oracle`] and [`Clairvoyant`], are told about it.
+//! Methods that decide. Each is one file; none of them has access to the simulated cell. Two, the
+//! references [`Oracle`] and [`Clairvoyant`], receive parts of its truth.
 
 mod adaptsfl;
 mod asfl;

@@ -1,9 +1,9 @@
 //! The reference `oracle`: TiLP with the true world model.
 //!
-//! It plans and learns as TiLP does, but before each decision it is told the truth, and the parts
-//! that are switched on replace what its twin believes: hardware and the fading to come, the losses
-//! of what is deployed, its success. With every part off it is TiLP to the last bit. Swapping in one
-//! part at a time shows what the planner failed to see.
+//! It plans and learns as TiLP does, but before each decision it receives the truth, and the parts
+//! that are switched on replace estimates of its twin: hardware and future fading, the losses
+//! of the deployed policy, its success. With every part off it is TiLP to the last bit. One part
+//! at a time shows the cost of each estimation error.
 
 use super::{Tilp, TilpOptions};
 use crate::rng::Seed;
@@ -31,15 +31,15 @@ pub struct OracleOptions {
     pub episodes: usize,
 }
 
-/// TiLP, told the truth.
+/// TiLP with access to the truth.
 pub struct Oracle {
     tilp: Tilp,
     options: OracleOptions,
     /// Rounds that a plan or an imagined rollout looks at.
     rounds: usize,
-    /// Episodes it was told of. They are no evaluation and count apart.
+    /// Episodes behind the received success. They are no evaluation and are counted separately.
     episodes: u64,
-    /// What it was told for the next decision, terminal by terminal of that observation.
+    /// The truth received for the next decision, by terminal of that observation.
     told: Option<Truth>,
 }
 
@@ -55,7 +55,7 @@ impl Oracle {
         self.tilp.twin()
     }
 
-    /// Episodes that were run so that it could be told of them.
+    /// Episodes that were run to measure the true success.
     pub fn episodes(&self) -> u64 {
         self.episodes
     }

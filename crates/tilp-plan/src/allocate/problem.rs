@@ -1,4 +1,4 @@
-//! What every method is told about the problem: limits, costs, nominal hardware.
+//! The problem as every method receives it: limits, costs, nominal hardware.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub struct ReferenceKnobs {
     pub margin: f64,
     /// Share of the terminals, the farthest first by gain, that is never scheduled.
     pub skip_far_share: f64,
-    /// Part of a terminal's weight in `deficit` that is the same for all; the rest is the deficit.
+    /// Uniform part of a terminal's weight in `deficit`; the rest follows the deficit.
     pub uniform_share: f64,
     /// Whose measured success is a terminal's deficit in `deficit`.
     #[serde(default, skip_serializing_if = "DeficitOf::is_default")]
@@ -62,7 +62,7 @@ pub struct ReferenceKnobs {
     /// others if it is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_compression: Option<f64>,
-    /// Episodes of each terminal that `clairvoyant` is told the true success of.
+    /// Episodes per terminal for the true success in `clairvoyant`.
     #[serde(default = "clairvoyant_episodes", skip_serializing_if = "is_clairvoyant_episodes")]
     pub clairvoyant_episodes: usize,
 }
@@ -84,7 +84,7 @@ fn is_clairvoyant_episodes(value: &usize) -> bool {
 }
 
 impl Problem {
-    /// What a terminal would have to do if it were scheduled with this cut and compression.
+    /// Work of a terminal that is scheduled with this cut and compression.
     pub fn job(&self, seen: &Observation, n: usize, cut: usize, compression: f64) -> Job {
         self.job_in(seen, n, cut, compression, seen.aggregates)
     }
@@ -124,7 +124,7 @@ impl Problem {
     /// Admits terminals in the given order, as long as all admitted are predicted to finish
     /// together within the margin of the deadline; then shares the band so that they do.
     ///
-    /// If nobody can make it, the terminal that would finish first gets the whole band and the
+    /// If no terminal can meet it, the one that would finish first gets the whole band and the
     /// decision is marked as a fallback.
     pub fn admit(&self, seen: &Observation, order: &[usize], knobs: &ReferenceKnobs) -> Decision {
         let latest = self.cost.limits.deadline * knobs.margin;
@@ -178,8 +178,8 @@ impl Problem {
         self.cost.link(report.gain, report.fading_power)
     }
 
-    /// What so many bytes need of the band at full power beside a fixed time; `received` of them
-    /// come down.
+    /// The need for bandwidth of a number of bytes at full power, in addition to a fixed time; `received` of
+    /// them are downlink bytes.
     pub fn need(
         &self,
         seen: &Observation,

@@ -1,4 +1,4 @@
-//! What a job needs of the band, for the solvers of equal finishing times.
+//! Bandwidth need of a job, for the solvers of equal finishing times.
 
 use super::solve::{Channel, Down, Need};
 use crate::cost::{Downlink, Link};
@@ -15,7 +15,7 @@ pub(super) fn channel(link: &Link, power: Watts, noise_w_per_hz: f64) -> Channel
     Channel { strength_hz: received / noise_w_per_hz, model: link.model }
 }
 
-/// What so many bytes need of the band beside a fixed time; `received` of them come down.
+/// The need for bandwidth of a number of bytes, in addition to a fixed time; `received` are downlink bytes.
 pub fn need(
     link: &Link,
     power: Watts,

@@ -1,4 +1,4 @@
-//! SplitFed: everybody takes part, an even share each, one fixed cut, nothing compressed.
+//! SplitFed: every terminal takes part with an even share and one fixed cut, without compression.
 
 use super::published::{Planner, Setup};
 use crate::round::{Decision, Observation};

@@ -8,7 +8,7 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
 /// SplitNN (Vepakomma et al. 2018): one fixed random walk over the terminals. A round admits
 /// terminals as long as their predicted times add up to no more than the deadline; the next round
-/// goes on where it stopped. Terminals that join later are appended to the walk; absent ones are
+/// continues where it stopped. Terminals that join later are appended to the walk; absent ones are
 /// skipped.
 pub struct SplitNn {
     setup: Setup,
@@ -79,7 +79,7 @@ impl Planner for SplitNn {
         }
         let (band, cut) = (self.setup.problem.cost.limits.bandwidth, self.setup.problem.cut);
         let mut decision = self.setup.decision(seen, order.iter().map(|&n| (n, band, cut)));
-        // Whoever cannot make it alone is visited all the same: the walk leaves nobody out.
+        // A terminal that cannot meet the deadline alone is visited too: the walk skips no terminal.
         decision.fallback = alone_late;
         decision.training = TrainingPlan { order, tiers: None };
         decision

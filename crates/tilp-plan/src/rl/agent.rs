@@ -12,9 +12,9 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 pub struct Agent {
     /// Networks, optimisers, temperatures.
     pub sac: Sac,
-    /// What happened.
+    /// Executed transitions.
     pub real: Replay,
-    /// What was imagined.
+    /// Imagined transitions.
     pub imagined: Replay,
 }
 

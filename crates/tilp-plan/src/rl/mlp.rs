@@ -13,7 +13,7 @@ pub struct Mlp {
     relu_last: bool,
 }
 
-/// What the forward pass leaves for the backward pass: the output of every layer.
+/// Results of the forward pass for the backward pass: the output of every layer.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Vec<Vec<f32>>);
 

@@ -9,7 +9,7 @@ use rand_distr::StandardNormal;
 
 use crate::rng::Rng;
 
-/// What states and actions are made of.
+/// Structure of states and actions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Space {
     /// Features of a terminal.
@@ -78,7 +78,7 @@ fn log_softmax(logits: &mut [f32]) {
 pub struct Noise(Vec<f32>);
 
 impl Noise {
-    /// Fresh draws for so many columns.
+    /// New draws for this number of columns.
     pub fn draw(&mut self, space: &Space, columns: usize, rng: &mut Rng) {
         self.0.clear();
         let normals = space.reals * columns;

@@ -74,11 +74,11 @@ pub struct Transition {
     pub state: AgentState,
     /// Actions, terminal by terminal.
     pub actions: Vec<f32>,
-    /// What it brought.
+    /// The reward.
     pub reward: f32,
     /// After.
     pub next: AgentState,
-    /// Whether nothing comes after; a time limit is no end.
+    /// Whether the episode ends here; a time limit is not an end.
     pub last: bool,
 }
 
@@ -109,24 +109,24 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Room for a number of transitions.
+    /// A buffer for this number of transitions.
     pub fn new(space: Space, n_terminals: usize, capacity: usize) -> Self {
         Self { space, n_terminals, capacity, records: Vec::new(), added: 0 }
     }
 
-    /// Room for transitions of so many terminals. Those of another number are dropped.
+    /// Prepares for transitions of this number of terminals. Transitions with another number are dropped.
     pub fn resize(&mut self, n_terminals: usize) {
         if n_terminals != self.n_terminals {
             *self = Self::new(self.space, n_terminals, self.capacity);
         }
     }
 
-    /// How many there are.
+    /// Number of transitions.
     pub fn len(&self) -> usize {
         (self.added as usize).min(self.capacity)
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.added == 0
     }

@@ -10,7 +10,7 @@ use super::replay::{AgentState, Batch, Replay, draw};
 use crate::nn::optimiser::{AdamW, Moments};
 use crate::rng::Seed;
 
-/// How to learn.
+/// Settings of learning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Width of the hidden layers of actor and critics.
@@ -82,7 +82,7 @@ pub struct ActorCriticOptions {
 }
 
 impl ActorCriticOptions {
-    /// How to learn in a space, with this discount of the future.
+    /// Settings of learning in a space, with this discount factor.
     pub fn settings(&self, space: &Space, discount: f32) -> Settings {
         let most =
             (space.categories.max(1) as f32).ln() + if space.flag { 2.0f32.ln() } else { 0.0 };
@@ -142,7 +142,7 @@ pub struct Law {
     pub flag: f32,
 }
 
-/// What an update saw: for the record.
+/// Statistics of an update, for the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     /// Mean squared error of the critics.
@@ -213,7 +213,7 @@ impl Sac {
         }
     }
 
-    /// What states and actions are made of.
+    /// Structure of states and actions.
     pub fn space(&self) -> &Space {
         &self.space
     }
@@ -338,7 +338,7 @@ impl Sac {
         report
     }
 
-    /// What the critics should say: reward, and the soft value of the next state.
+    /// Target of the critics: reward, and the soft value of the next state.
     fn aim(&self, scratch: &mut Scratch, seed: Seed) {
         let Scratch { batch, actor, critic, noise, drawn, aims, least, .. } = scratch;
         let columns = batch.next.columns();

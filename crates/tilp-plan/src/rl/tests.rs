@@ -1,4 +1,4 @@
-//! What the actor-critic promises.
+//! Properties of the actor-critic.
 
 use super::actor::{Actor, ActorTrace, AgentStates};
 use super::agent::Agent;

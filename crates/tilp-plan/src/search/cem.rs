@@ -17,7 +17,7 @@ const CHUNK: usize = 40;
 /// Cells whose elites are gathered together: few enough to stay in the cache.
 const PART: usize = 8;
 
-/// How to search.
+/// Settings of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cem {
     /// Candidates of an iteration.
@@ -26,7 +26,7 @@ pub struct Cem {
     pub elites: usize,
     /// Iterations, unless stopped before.
     pub iterations: usize,
-    /// Iterations after which the distribution starts afresh while the best is kept; 0 for never.
+    /// Iterations after which the distribution is reset while the best candidate is kept; 0 for never.
     /// For problems so small that a search settles long before its time is up.
     pub restart_every: usize,
     /// Elites that compete again in the next iteration.
@@ -47,7 +47,7 @@ pub struct Cem {
     pub refit: Refit,
 }
 
-/// What a search ranges over.
+/// Variables of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchKind {
@@ -59,7 +59,7 @@ pub enum SearchKind {
 }
 
 impl SearchKind {
-    /// Whether a scenario need not name it.
+    /// Whether the key may be absent.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -69,7 +69,7 @@ impl SearchKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchOptions {
-    /// What the search ranges over.
+    /// Variables of the search.
     #[serde(default, skip_serializing_if = "SearchKind::is_default")]
     pub kind: SearchKind,
     /// Share of the elites, rounded down, that competes again in the next iteration.
@@ -86,7 +86,7 @@ pub struct SearchOptions {
     pub mode: bool,
     /// Correlation of the noise of neighbouring steps.
     pub correlation: f32,
-    /// Iterations after which the distribution starts afresh; 0 for never.
+    /// Iterations after which the distribution is reset; 0 for never.
     pub restart_every: usize,
     /// Share of the old parameters that stays at a refit.
     pub smoothing: f32,
@@ -152,7 +152,7 @@ impl SearchOptions {
     }
 }
 
-/// Where a search begins.
+/// Start of a search.
 #[derive(Clone, Copy)]
 pub struct Start<'a> {
     /// The distribution of the first iteration.
@@ -172,7 +172,7 @@ pub struct Ranked {
     pub score: f32,
 }
 
-/// What a search returns.
+/// Result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The best sequence of all iterations.
@@ -210,8 +210,8 @@ struct Group {
     scores: Lanes,
 }
 
-/// Who sits in which lane, the same for every iteration.
-struct Seats {
+/// The kind of candidate in each lane, the same for every iteration.
+struct LaneLayout {
     n_groups: usize,
     /// Groups from here on are drawn from the actor.
     first_proposal: usize,
@@ -222,7 +222,7 @@ struct Seats {
     first_mutant: usize,
 }
 
-impl Seats {
+impl LaneLayout {
     fn new(cem: &Cem, with_actor: bool) -> Self {
         let proposals = if with_actor { cem.proposals.min(cem.samples - 1) } else { 0 };
         let fitted = cem.samples - proposals;
@@ -243,7 +243,7 @@ impl Seats {
 }
 
 impl Planner {
-    /// Searches until the iterations are done or `should_stop`, asked between iterations, says so.
+    /// Searches until the iterations are done or `should_stop`, called between iterations, returns true.
     /// The first iteration is always done.
     pub fn search(
         &mut self,
@@ -264,9 +264,9 @@ impl Planner {
         should_stop: &mut dyn FnMut() -> bool,
     ) -> Found {
         assert!(0 < cem.elites && cem.elites <= cem.samples, "elites among the samples");
-        let seats = Seats::new(cem, start.actor.is_some());
+        let layout = LaneLayout::new(cem, start.actor.is_some());
         let mut fitted = start.distribution.clone();
-        self.prepare(cem, &seats, fitted.laws.len());
+        self.prepare(cem, &layout, fitted.laws.len());
         let mut iterations = 0;
         while iterations < cem.iterations.max(1) && (iterations == 0 || !should_stop()) {
             if iterations > 0
@@ -277,12 +277,12 @@ impl Planner {
                 self.elites.scores_mut().clear();
             }
             let guesses = if iterations == 0 { self.memory.len() } else { 0 };
-            self.evaluate(cem, &seats, start, &fitted, iterations, guesses, score);
-            self.select(cem, &seats);
+            self.evaluate(cem, &layout, start, &fitted, iterations, guesses, score);
+            self.select(cem, &layout);
             // Nothing is drawn after the last iteration.
             let refits = iterations + 1 < cem.iterations;
             self.fit(cem, &mut fitted, refits);
-            self.remember_best(&seats);
+            self.remember_best(&layout);
             iterations += 1;
         }
         let found = self.conclude(start.distribution, iterations);
@@ -308,13 +308,13 @@ impl Planner {
         (0..self.memory.len()).map(|elite| self.memory.sequence(elite)).collect()
     }
 
-    /// Forgets the last plan.
+    /// Clears the last plan.
     pub fn forget(&mut self) {
         self.memory = Elites::default();
     }
 
-    fn prepare(&mut self, cem: &Cem, seats: &Seats, n_cells: usize) {
-        self.groups.resize_with(seats.n_groups, Group::default);
+    fn prepare(&mut self, cem: &Cem, layout: &LaneLayout, n_cells: usize) {
+        self.groups.resize_with(layout.n_groups, Group::default);
         self.groups.iter_mut().for_each(|group| group.cells.resize(n_cells, ChoiceLanes::ZERO));
         if self.memory.n_cells() != n_cells {
             self.memory = Elites::default();
@@ -327,11 +327,11 @@ impl Planner {
         self.best_score = f32::NEG_INFINITY;
     }
 
-    /// Remembers the best candidate of all, mutants included.
-    fn remember_best(&mut self, seats: &Seats) {
+    /// Keeps the best candidate so far, including mutants.
+    fn remember_best(&mut self, layout: &LaneLayout) {
         let mut found = None;
         for (index, group) in self.groups.iter().enumerate() {
-            for lane in 0..seats.taken(index) {
+            for lane in 0..layout.taken(index) {
                 let score = rank(group.scores[lane]);
                 if score > self.best_score {
                     self.best_score = score;
@@ -350,7 +350,7 @@ impl Planner {
     fn evaluate(
         &mut self,
         cem: &Cem,
-        seats: &Seats,
+        layout: &LaneLayout,
         start: Start<'_>,
         fitted: &Distribution,
         iteration: usize,
@@ -359,13 +359,13 @@ impl Planner {
     ) {
         let (memory, seed) = (&self.memory, start.seed.at(iteration as u64));
         let parent = &self.best[..];
-        let guesses = guesses.min(seats.fitted.saturating_sub(1));
+        let guesses = guesses.min(layout.fitted.saturating_sub(1));
         self.groups.par_iter_mut().enumerate().for_each(|(index, group)| {
-            let is_fitted = index < seats.first_proposal;
-            let is_mutant = is_fitted && index >= seats.first_mutant && !parent.is_empty();
+            let is_fitted = index < layout.first_proposal;
+            let is_mutant = is_fitted && index >= layout.first_mutant && !parent.is_empty();
             // Every other group of mutants tries what the start would do, step by step, however
             // narrow the distribution has become.
-            let is_wide = is_mutant && (index - seats.first_mutant).is_multiple_of(2);
+            let is_wide = is_mutant && (index - layout.first_mutant).is_multiple_of(2);
             let from = match (is_fitted, is_wide) {
                 (false, _) => start.actor.unwrap_or(fitted),
                 (true, true) => start.distribution,
@@ -385,8 +385,8 @@ impl Planner {
                     cell.copy(guess % LANES, source, lane);
                 }
             }
-            if cem.mode && index + 1 == seats.first_proposal {
-                set_mode(cells, &fitted.laws, seats.taken(index) - 1);
+            if cem.mode && index + 1 == layout.first_proposal {
+                set_mode(cells, &fitted.laws, layout.taken(index) - 1);
             }
             group.scores = [f32::NAN; LANES];
             score(Candidates { group: index, n_terminals, cells }, &mut group.scores);
@@ -394,15 +394,15 @@ impl Planner {
     }
 
     /// Ranks the new candidates and the kept elites, and gathers the best as the new elites.
-    fn select(&mut self, cem: &Cem, seats: &Seats) {
+    fn select(&mut self, cem: &Cem, layout: &LaneLayout) {
         self.ranking.clear();
         let mutants =
-            if self.best.is_empty() { 0..0 } else { seats.first_mutant..seats.first_proposal };
+            if self.best.is_empty() { 0..0 } else { layout.first_mutant..layout.first_proposal };
         for (index, group) in self.groups.iter().enumerate() {
             if mutants.contains(&index) {
                 continue;
             }
-            for lane in 0..seats.taken(index) {
+            for lane in 0..layout.taken(index) {
                 self.ranking.push((rank(group.scores[lane]), (index * LANES + lane) as u32));
             }
         }

@@ -27,18 +27,18 @@ pub struct Refit {
 }
 
 impl Elites {
-    /// Room for a number of candidates of so many cells.
+    /// A list for this number of candidates with this number of cells.
     pub(super) fn reserve(&mut self, n_elites: usize, n_cells: usize) {
         self.n_blocks = n_elites.div_ceil(LANES);
         self.cells.resize(self.n_blocks * n_cells, ChoiceLanes::ZERO);
     }
 
-    /// How many there are.
+    /// Number of candidates.
     pub fn len(&self) -> usize {
         self.scores.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.scores.is_empty()
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::lanes::{Bits, LANES, Lanes, normal_pair, vectorised};
 use crate::rng::Seed;
 
-/// How to search.
+/// Settings of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GaussianOptions {
@@ -64,7 +64,7 @@ impl Shape {
         self.steps * self.width
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,7 +79,7 @@ pub struct NormalLaws {
     pub deviation: Vec<f32>,
 }
 
-/// Where a search begins.
+/// Start of a search.
 #[derive(Clone, Copy)]
 pub struct GaussianStart<'a> {
     /// Shape of the candidates.
@@ -88,7 +88,7 @@ pub struct GaussianStart<'a> {
     pub laws: &'a NormalLaws,
     /// The laws of the proposals in every iteration; none: there are no proposals.
     pub actor: Option<&'a NormalLaws>,
-    /// Candidates to try beside what is drawn.
+    /// Candidates to evaluate in addition to the drawn ones.
     pub suggestions: &'a [Vec<f32>],
     /// The stream of this plan.
     pub seed: Seed,
@@ -140,7 +140,7 @@ struct Group {
 }
 
 impl GaussianPlanner {
-    /// Searches until the iterations are done or `should_stop`, asked between iterations, says so.
+    /// Searches until the iterations are done or `should_stop`, called between iterations, returns true.
     /// The first iteration is always done. Returns the best candidates, best first, and the number
     /// of iterations.
     pub fn search(

@@ -78,7 +78,7 @@ pub struct Mutation {
     pub most: f32,
 }
 
-/// What a candidate remembers from step to step, so that its noise is correlated.
+/// State of a candidate's noise between steps, which correlates it.
 struct Trail {
     noise: [Lanes; REALS],
     /// The other halves of the pairs of normals, for the next step.

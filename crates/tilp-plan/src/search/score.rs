@@ -1,4 +1,4 @@
-//! What a score is made of.
+//! Parts of a score.
 
 use super::sample::ChoiceLanes;
 use crate::lanes::{LANES, Lanes};

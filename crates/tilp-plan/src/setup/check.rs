@@ -11,7 +11,7 @@ use crate::twin::MAX_CUTS;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{field} is {value}, expected {expected}")]
 pub struct DescriptionError {
-    /// Where the value stands.
+    /// Place of the value.
     pub field: String,
     /// The value.
     pub value: String,

@@ -1,4 +1,4 @@
-//! What the base station remembers between rounds.
+//! Memory of the base station between rounds.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::round::{
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::{Hertz, Seconds};
 
-/// What the base station remembers of a terminal, present or absent.
+/// Memory of the base station about a terminal, present or absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TerminalMemory {
     /// Bandwidth of the round before.
@@ -24,7 +24,7 @@ pub struct TerminalMemory {
     pub success: Option<MeasuredSuccess>,
 }
 
-/// What the base station remembers.
+/// Memory of the base station.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StationMemory {
     round: u64,
@@ -141,13 +141,13 @@ impl Persist for StationMemory {
         snapshot.put_f64("station/bandwidth_hz", of(|known| known.bandwidth.0));
         snapshot.put_f64("station/gradient_norm", of(|known| to_nan(known.gradient_norm)));
         snapshot.put_f64("station/terminal_loss", of(|known| to_nan(known.loss)));
-        // Rounds count from 1, so 0 stands for never.
+        // Rounds count from 1; 0 means never.
         let scheduled = known().map(|known| known.scheduled.unwrap_or(0)).collect();
         snapshot.put_u64("station/scheduled", scheduled);
         let success = self.success.iter().flatten().flat_map(|one| [one.successes, one.episodes]);
         snapshot.put_u64("station/success", success.collect());
         let own = known().flat_map(|known| {
-            // Round 0 stands for never.
+            // Round 0 means never.
             known.success.map_or([0; 3], |one| [one.round, one.count.successes, one.count.episodes])
         });
         snapshot.put_u64("station/terminal_success", own.collect());

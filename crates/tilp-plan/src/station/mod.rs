@@ -87,7 +87,7 @@ impl Station {
         &self.schedule
     }
 
-    /// What it remembers.
+    /// Its memory.
     pub fn memory(&self) -> &StationMemory {
         &self.memory
     }

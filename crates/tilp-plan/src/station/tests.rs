@@ -6,7 +6,7 @@ use crate::round::{MeasuredSuccess, SuccessCount, TerminalId, TerminalOutcome};
 use crate::split::rates::Rates;
 use crate::units::{Bytes, Gain, Hertz, Seconds, Watts};
 
-/// A method that schedules nobody and keeps what it is shown.
+/// A method that schedules no terminal and keeps its observations.
 #[derive(Default)]
 struct Witness(Vec<Outcome>);
 

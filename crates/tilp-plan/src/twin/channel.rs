@@ -1,10 +1,10 @@
-//! What the base station has seen of the channels, for cells in which nobody knows their means and how
-//! fast they fade: recordings, and terminals that move.
+//! Channel statistics from observations, for cells with unknown mean gains and correlation of the
+//! fading: recordings, and terminals that move.
 //!
-//! Only the product of gain and fading of the round at hand is looked at. Its mean so far takes the
-//! place of the large-scale gain, so nothing of the future gets in with it. The correlation of the
+//! Only the product of gain and fading of the present round is used. Its mean so far takes the
+//! place of the large-scale gain, so it contains no information about the future. The correlation of the
 //! fading from one round to the next is that of the products over their means, of all terminals
-//! together; what was assumed counts as some rounds of all terminals.
+//! together; the prior counts as some rounds of all terminals.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct ChannelOptions {
     pub source: ChannelSource,
     /// Rounds after which an observation weighs a third in a mean gain.
     pub memory: f64,
-    /// The correlation that the scenario states counts as so many observations.
+    /// The correlation of the scenario counts as this number of observations.
     pub prior: f64,
 }
 
@@ -48,7 +48,7 @@ impl Default for ChannelOptions {
 }
 
 impl ChannelOptions {
-    /// Whether these are the values of scenarios that do not say.
+    /// Whether these are the defaults of scenarios without the keys.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -68,7 +68,7 @@ impl ChannelSeen {
     /// Numbers kept of a channel.
     pub(super) const N_NUMBERS: usize = 3;
 
-    /// Mean gain with that of the round at hand.
+    /// Mean gain, including that of the present round.
     fn mean_with(&self, keep: f64, gain: f64) -> f64 {
         (keep * self.sum + gain) / (keep * self.weight + 1.0)
     }
@@ -119,7 +119,7 @@ impl Channels {
         (-1.0 / self.options.memory).exp()
     }
 
-    /// Mean gain and fading of a terminal in the round at hand, of which these are reported.
+    /// Mean gain and fading of a terminal in the present round, from these reported values.
     pub(super) fn split(&self, terminal: usize, gain: f64, fading_power: f64) -> (f64, f64) {
         let total = gain * fading_power;
         if self.options.source == ChannelSource::Reported || !(total.is_finite() && total > 0.0) {
@@ -198,7 +198,7 @@ mod tests {
     const OBSERVED: ChannelOptions =
         ChannelOptions { source: ChannelSource::Observed, memory: 200.0, prior: 200.0 };
 
-    /// Channels of 20 terminals with mean gains 1, 2, 3, ... after so many rounds.
+    /// Channels of 20 terminals with mean gains 1, 2, 3, ... after this number of rounds.
     fn watched(rho: f64, assumed: f64, rounds: usize) -> Channels {
         let mut rng = Seed::new(4).stream("channels");
         let mut complex = || {

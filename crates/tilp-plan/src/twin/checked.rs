@@ -5,7 +5,7 @@ use crate::snapshot::{Array, Snapshot, SnapshotError};
 /// No number that a twin keeps has a larger magnitude.
 const MOST: f64 = 1e12;
 
-/// Arrays in which NaN stands for what is not known.
+/// Arrays in which NaN means an unknown value.
 const MAY_BE_UNKNOWN: [&str; 3] =
     ["twin/training/levels", "twin/task/centres", "twin/absent/numbers"];
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::normal;
 
-/// Nodes that stand for a normal law.
+/// Quadrature nodes of a normal law.
 const NODES: usize = 15;
 
 /// Values of a standard normal variable that are equally likely.

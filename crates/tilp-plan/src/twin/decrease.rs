@@ -34,7 +34,7 @@ impl Twin {
         self.decreases_from(self.state(seen), seen, actions)
     }
 
-    /// The same with the state before the round at hand.
+    /// The same with the state before the present round.
     pub fn decreases_from(
         &self,
         mut state: TwinState,
@@ -77,14 +77,14 @@ impl Twin {
         Some(Decrease { before: total / n, fall: fall / n, share })
     }
 
-    /// What one step of the fronts can do to a loss to first order: learning rate times squared gradient
-    /// norm, in the mean over those who reported one lately; or the learning rate alone, as a share of
+    /// First-order effect of one step of the front layers on a loss: learning rate times squared gradient
+    /// norm, averaged over terminals with a recent report; or the learning rate alone, as a share of
     /// its start.
     fn step_size(&self, seen: &Observation) -> f64 {
         if self.options.training.swing_by == SwingBy::Rate {
             return self.rate_share(seen);
         }
-        // Gradients shrink as training goes on: who was heard of long ago says nothing of now.
+        // Gradients shrink during training, so reports of long ago are not used.
         let most = self.options.training.lately;
         let lately = |one: &&TerminalView| one.rounds_since_scheduled.is_some_and(|n| n <= most);
         let norms = seen.terminals.iter().filter(lately).filter_map(|one| one.gradient_norm);

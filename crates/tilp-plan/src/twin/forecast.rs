@@ -29,14 +29,14 @@ pub struct TerminalForecast {
     pub delay_s: Interval,
     /// Energy as measured, in joules.
     pub energy_j: Interval,
-    /// Loss on its minibatch; none if it was never heard of.
+    /// Loss on its minibatch; `None` if it has never reported one.
     pub loss: Option<Interval>,
 }
 
 /// The forecast of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// One entry per terminal; none for who is not scheduled.
+    /// One entry per terminal; `None` if it is not scheduled.
     pub terminals: Vec<Option<TerminalForecast>>,
 }
 
@@ -52,7 +52,7 @@ impl Twin {
         Forecast { terminals: (0..exchanges.len()).map(one).collect() }
     }
 
-    /// Share of successes that so many episodes of a group will show after the round at hand, read
+    /// Predicted share of successes in this number of episodes of a group after the present round, read
     /// off its curve at the loss known before the round: what the round itself does to the loss is
     /// left out.
     pub fn forecast_success(&self, seen: &Observation, group: usize, episodes: u64) -> Interval {
@@ -63,7 +63,7 @@ impl Twin {
         Interval { low: share(low), mid, high: share(high) }
     }
 
-    /// The same for so many episodes of one terminal.
+    /// The same for this number of episodes of one terminal.
     pub fn forecast_own_success(&self, seen: &Observation, n: usize, episodes: u64) -> Interval {
         let log_loss = self.training.log_losses(seen.loss)[n];
         let (low, high) = self.task.own_interval(n, log_loss, episodes);

@@ -16,7 +16,7 @@ use crate::round::{Observation, SuccessCount, TerminalId, TerminalReport};
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::units::Hertz;
 
-/// What the twin knows of one terminal.
+/// State of the twin for one terminal.
 #[derive(Clone, Debug, PartialEq)]
 struct TerminalPart {
     hardware: Hardware,
@@ -25,7 +25,7 @@ struct TerminalPart {
     training: TrainingPart,
     success: TaskPart,
     channel: ChannelSeen,
-    /// Success that was told and waits to be anchored.
+    /// True success that was received and is not anchored yet.
     waiting: Option<SuccessCount>,
 }
 
@@ -52,8 +52,8 @@ impl Members {
         Self { present, absent: BTreeMap::new() }
     }
 
-    /// Success was measured of those who are present: what is known of the others is a measurement
-    /// older.
+    /// Success of the present terminals was measured: the state of the absent ones is older by one
+    /// measurement.
     pub(super) fn after_measurement(&mut self, task: &TaskTwin) {
         for Absent { part, .. } in self.absent.values_mut() {
             part.success = task.after_measurement(part.success);
@@ -67,7 +67,7 @@ impl Twin {
         &self.members.present
     }
 
-    /// What is believed of a terminal, present or absent; none if it was never there.
+    /// State of a terminal, present or absent; `None` if it was never present.
     pub fn calibration(&self, id: TerminalId) -> Option<Calibration> {
         match self.members.present.iter().position(|known| *known == id) {
             Some(n) => Some(self.network.calibrations()[n]),
@@ -158,7 +158,7 @@ impl Twin {
         (self.scale, self.z) = super::measures(&self.nominal, &self.options);
     }
 
-    /// Writes who is there, and what is known of those who are not.
+    /// Writes the present terminals, and the state of the absent ones.
     pub(super) fn save_members(&self, snapshot: &mut Snapshot) {
         let present = self.members.present.iter().zip(&self.nominal.tasks);
         let present = present.flat_map(|(id, task)| [id.0.into(), *task as u64]);

@@ -1,10 +1,10 @@
-//! The digital twin: what a candidate decision would do, by nominal models times what was learned
+//! The digital twin: predicts the effect of a candidate decision, by nominal models with corrections learned
 //! from observation.
 //!
 //! Three sub-twins, each with two verbs: `predict` is pure, so that candidates can be tried in
-//! parallel and leave no trace; `calibrate` is the only way in for data. [`NetworkTwin`] learns
+//! parallel without side effects; `calibrate` is the only entry of data. [`NetworkTwin`] learns
 //! every round, [`TrainingTwin`] every aggregation, [`TaskTwin`] whenever success was measured.
-//! [`Twin`] joins them: [`Twin::state`] starts a future, [`Twin::step`] goes on in it.
+//! [`Twin`] joins them: [`Twin::state`] starts a rollout, [`Twin::step`] continues it.
 
 mod channel;
 mod checked;
@@ -93,7 +93,7 @@ pub struct Freeze {
     pub task: bool,
 }
 
-/// How learning curves go on, beside the power by which losses fall.
+/// Shape of learning curves, besides the power by which losses fall.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LearningCurve {
@@ -114,7 +114,7 @@ pub struct TwinOptions {
     pub training: TrainingOptions,
     /// Assumptions of the task sub-twin.
     pub task: TaskOptions,
-    /// How learning curves go on.
+    /// Shape of learning curves.
     pub curve: LearningCurve,
     /// Standard deviation of the log-normal error of meters.
     pub measurement: f64,
@@ -189,7 +189,7 @@ impl Twin {
         }
     }
 
-    /// What was known beforehand.
+    /// Prior information.
     pub fn nominal(&self) -> &Nominal {
         &self.nominal
     }
@@ -199,7 +199,7 @@ impl Twin {
         self.channels.rho(self.nominal.rho)
     }
 
-    /// What the communication reward is measured against.
+    /// Scale of the communication reward.
     pub fn scale(&self) -> &Scale {
         &self.scale
     }
@@ -244,14 +244,14 @@ impl Twin {
         (0..actions.len()).map(|n| self.exchange(state, &actions[n], &band, n)).collect()
     }
 
-    /// Learns from an executed round.
+    /// Is calibrated with an executed round.
     pub fn calibrate(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
         self.attend(seen);
         let before = self.state(seen);
         self.calibrate_from(&before, seen, plan, outcome);
     }
 
-    /// The same with the state before the round at hand.
+    /// The same with the state before the present round.
     pub fn calibrate_from(
         &mut self,
         before: &TwinState,
@@ -303,12 +303,12 @@ impl Twin {
         }
     }
 
-    /// How fast training goes on in the round at hand.
+    /// Speed of training in the present round.
     pub(super) fn tempo(&self, seen: &Observation) -> Tempo {
         Tempo::at(&self.options.training, seen.round, self.rate_share(seen))
     }
 
-    /// The learning rate of the round at hand over that of the start.
+    /// The learning rate of the present round divided by that of the start.
     pub(super) fn rate_share(&self, seen: &Observation) -> f64 {
         let (rates, start) = (seen.rates(&self.nominal.rates), self.nominal.rates.start);
         let share = |now: f32, start: f32| (start > 0.0).then(|| f64::from(now / start));

@@ -3,7 +3,7 @@
 //! Per terminal four logarithmic factors on the data sheet: noise on the link, speed of the
 //! processor, hunger of the processor, hunger of the radio. Each starts at zero with the tolerance
 //! of a data sheet, drifts a little every round (so old data is forgotten), and is corrected by an
-//! extended Kalman filter whenever the terminal was heard of.
+//! extended Kalman filter whenever the terminal reports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::round::TerminalOutcome;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::Seconds;
 
-/// What is believed of a logarithmic factor before anything was measured.
+/// Prior of a logarithmic factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prior {
@@ -94,7 +94,7 @@ impl Belief {
     }
 }
 
-/// What is believed of one terminal.
+/// State of one terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     /// Factor on the noise.
@@ -163,7 +163,7 @@ impl Calibration {
 /// One terminal's part of a round, as planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchange {
-    /// What it has to do.
+    /// Its work in the round.
     pub job: Job,
     /// Its channel.
     pub link: Link,
@@ -185,12 +185,12 @@ pub struct NetworkTwin {
     radio_factor: Vec<f64>,
     delay_track: Track,
     energy_track: Track,
-    /// The factors are known: there is nothing to learn.
+    /// The factors are known and not estimated.
     is_told: bool,
 }
 
 impl NetworkTwin {
-    /// The twin of terminals with this data sheet; rounds end for everybody after `closes`, and
+    /// The twin of terminals with this data sheet; rounds end for all terminals after `closes`, and
     /// meters err by `measurement`, a standard deviation in logarithms.
     pub fn new(
         nominal: Vec<Hardware>,
@@ -234,7 +234,7 @@ impl NetworkTwin {
         self.is_told = true;
     }
 
-    /// What is believed of each terminal.
+    /// State of each terminal.
     pub fn calibrations(&self) -> &[Calibration] {
         &self.beliefs
     }
@@ -317,12 +317,12 @@ impl NetworkTwin {
         self.beliefs.iter_mut().for_each(|one| one.widen(&self.options, drift));
     }
 
-    /// What is believed of a terminal before anything was measured.
+    /// Prior state of a terminal.
     pub(super) fn start(&self) -> Calibration {
         Calibration::start(&self.options)
     }
 
-    /// What is believed of a terminal after so many rounds without it.
+    /// State of a terminal after this number of rounds without it.
     pub(super) fn aged(&self, mut one: Calibration, rounds: f64) -> Calibration {
         if !self.is_told {
             one.widen(&self.options, rounds * self.options.drift * self.options.drift);
@@ -468,7 +468,7 @@ impl NetworkTwin {
         (joules, own.max(0.0).sqrt())
     }
 
-    /// What is spent of a cost until the round closes.
+    /// Part of a cost that is spent until the round closes.
     #[inline]
     pub fn spent(&self, n: usize, exchange: &Exchange, cost: &Cost) -> Cost {
         let mut spent = cost.until(self.closes, exchange.grant.power);

@@ -17,7 +17,7 @@ pub struct RewardWeights {
     pub penalty: f64,
 }
 
-/// What a round is measured against.
+/// Scales of the reward of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// delta^max.
@@ -33,18 +33,18 @@ impl Scale {
     }
 }
 
-/// What a round is rewarded for, imagined or real.
+/// Inputs of the reward of a round, imagined or executed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RewardInputs {
     /// Gain in success, or the loss decrease if the reward is not task-driven.
     pub gain: f64,
-    /// How long it took.
+    /// Its duration.
     pub latency: Seconds,
-    /// What everybody spent.
+    /// Energy of all terminals.
     pub energy: Joules,
     /// Relative violation.
     pub violation: f64,
-    /// Whether anybody trained.
+    /// Whether any terminal trained.
     pub trained: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Reward {
 }
 
 impl Reward {
-    /// The terms for what a round did. A round in which nobody trains is not quick, it is lost: it
+    /// The reward terms of a round. A round without training is lost, not quick: it
     /// counts as long as the deadline.
     pub fn of(weights: &RewardWeights, scale: &Scale, inputs: &RewardInputs) -> Self {
         let RewardInputs { gain, latency, energy, violation, trained } = *inputs;
@@ -97,7 +97,7 @@ impl Twin {
         let nominal = self.nominal();
         let scheduled = || plan.decision().scheduled();
         let delay = |n: usize| outcome.terminals[n].delay.min(nominal.give_up);
-        // A meter may err beyond the deadline; who was late is known. How late, only the twin can say.
+        // A measured delay may exceed the deadline by noise. Which terminals were late is known; how late is predicted.
         let exchanges = self.exchanges(before, plan);
         let likely = |n: usize| match &exchanges[n] {
             Some(exchange) => self.network.predict(n, exchange).delay().min(nominal.give_up),

@@ -13,7 +13,7 @@ use crate::cost::{FrontCopies, Grant};
 use crate::round::{Observation, TerminalDecision, TerminalView, Violation};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 
-/// What the twin needs to know to go on from here; one entry per terminal.
+/// State of the twin at the start of a rollout; one entry per terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TwinState {
     /// The round to decide.
@@ -24,7 +24,7 @@ pub struct TwinState {
     pub fresh: f64,
     /// G_n.
     pub gain: Vec<f64>,
-    /// What is left of the observed fading power, rho^{2 lead} |h_n|^2.
+    /// Remaining part of the observed fading power, rho^{2 lead} |h_n|^2.
     pub known: Vec<f64>,
     /// Copies of front layers.
     pub copies: Vec<FrontCopies>,
@@ -38,17 +38,17 @@ pub struct TwinState {
     pub bandwidth: Vec<Hertz>,
     /// Logarithm of the loss of each terminal.
     pub log_loss: Vec<f64>,
-    /// Its variance: who was not heard of for long may have forgotten.
+    /// Its variance: after a long absence of reports the terminal may have forgotten.
     pub variance: Vec<f64>,
-    /// What each terminal has gained by its own samples: see [`super::TrainingTwin::advantage`].
+    /// Advantage of each terminal from its own samples: see [`super::TrainingTwin::advantage`].
     pub advantage: Vec<f64>,
-    /// How fast training goes on, the same in all rounds of a plan.
+    /// Speed of training, the same in all rounds of a plan.
     pub tempo: Tempo,
-    /// What log-losses will do until the end of training.
+    /// Predicted change of log-losses until the end of training.
     pub outlook: Outlook,
     /// Success at the end, over all terminals, doubt about these losses held against them.
     pub success: f64,
-    /// The fading to come, where it was told.
+    /// Future fading, where it was received.
     pub foresight: Option<Arc<Foresight>>,
 }
 
@@ -80,7 +80,7 @@ impl TwinState {
 /// Memory for steps, one per thread; after a step it holds the prediction of each terminal.
 #[derive(Clone, Debug)]
 pub struct Scratch {
-    /// Uncut delay; zero for who is not involved.
+    /// Uncut delay; zero if it is not involved.
     pub delays: Vec<Seconds>,
     /// Delay that is not exceeded, as sure as asked for; the likely one if nothing was asked for.
     pub safe_delays: Vec<Seconds>,
@@ -92,7 +92,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Who trains in the round last imagined.
+    /// Terminals that train in the last rollout round.
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -108,14 +108,14 @@ pub enum Sureness {
     Safe,
 }
 
-/// What a step predicts of a round.
+/// Prediction of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepPrediction {
     /// Slowest scheduled terminal, at most the give-up time.
     pub latency: Seconds,
-    /// By how much the clock advances.
+    /// Advance of the clock.
     pub duration: Seconds,
-    /// Energy of everybody involved.
+    /// Energy of all involved terminals.
     pub energy: Joules,
     /// Violation, by safe delays if so asked.
     pub violation: Violation,

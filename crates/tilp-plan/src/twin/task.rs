@@ -110,19 +110,19 @@ impl TerminalOptions {
     }
 }
 
-/// What a terminal's log-loss is expected to do until the end of training, whatever is decided now.
+/// Predicted change of a terminal's log-loss until the end of training, independent of the present decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outlook {
-    /// By how much it will fall.
+    /// Its predicted decrease.
     pub fall: f64,
     /// Standard deviation of that.
     pub sd: f64,
 }
 
-/// What is known of one terminal's success.
+/// State of one terminal's success.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TaskPart {
-    /// Log-loss and logit that its curve goes through, where that was told.
+    /// Log-loss and logit of its curve, where the truth was received.
     pub anchor: Option<[f64; 2]>,
     /// What it adds to the level of its group; nothing where curves are by task.
     pub deviation: Deviation,
@@ -155,7 +155,7 @@ pub struct TaskTwin {
     n_measured: u64,
     track: Track,
     own_track: Track,
-    /// Log-loss and logit of success that a terminal's curve goes through, where that was told.
+    /// Log-loss and logit of success on a terminal's curve, where the truth was received.
     anchors: Vec<Option<[f64; 2]>>,
 }
 
@@ -232,7 +232,7 @@ impl TaskTwin {
         self.anchors[terminal] = Some([log_loss, (success / (1.0 - success)).ln()]);
     }
 
-    /// What is known of a terminal.
+    /// State of a terminal.
     pub(super) fn part(&self, terminal: usize) -> TaskPart {
         let (deviation, shared_doubt) = match &self.curves {
             Curves::Groups(_) => (Deviation::default(), 0.0),
@@ -243,7 +243,7 @@ impl TaskTwin {
         TaskPart { anchor: self.anchors[terminal], deviation, shared_doubt }
     }
 
-    /// What is known of a terminal that nothing was measured of.
+    /// State of a terminal without measurements.
     pub(super) fn new_part(&self) -> TaskPart {
         let deviation = match &self.curves {
             Curves::Groups(_) => Deviation::default(),
@@ -252,7 +252,7 @@ impl TaskTwin {
         TaskPart { anchor: None, deviation, shared_doubt: 0.0 }
     }
 
-    /// What is known of an absent terminal after a measurement without it.
+    /// State of an absent terminal after a measurement without it.
     pub(super) fn after_measurement(&self, part: TaskPart) -> TaskPart {
         match &self.curves {
             Curves::Groups(_) => part,
@@ -273,7 +273,7 @@ impl TaskTwin {
         }
     }
 
-    /// Where the curves are anchored.
+    /// Anchors of the curves.
     pub(super) fn anchors(&self) -> impl Iterator<Item = Option<[f64; 2]>> + '_ {
         self.anchors.iter().copied()
     }
@@ -327,7 +327,7 @@ impl TaskTwin {
         }
     }
 
-    /// 90 % interval of the successes that so many episodes of a group will show.
+    /// 90 % interval of the successes in this number of episodes of a group.
     pub fn count_interval(&self, group: usize, log_losses: &[f64], episodes: u64) -> (u64, u64) {
         let law = match &self.curves {
             Curves::Groups(curves) => curves.count_law(group, log_losses, episodes),
@@ -336,7 +336,7 @@ impl TaskTwin {
         nearest_interval(&law, 0.9)
     }
 
-    /// Probability of each number of successes that so many episodes of one terminal will show.
+    /// Probability of each number of successes in this number of episodes of one terminal.
     pub fn own_law(&self, terminal: usize, log_loss: f64, episodes: u64) -> Vec<f64> {
         match &self.curves {
             Curves::Groups(_) => {

@@ -1,4 +1,4 @@
-//! How well a sub-twin has predicted lately.
+//! Recent prediction error of a sub-twin.
 
 use super::normal::Z_90;
 

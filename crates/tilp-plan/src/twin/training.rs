@@ -1,14 +1,15 @@
 //! The training sub-twin: how much a round lowers the loss of each terminal.
 //!
 //! In one round the logarithm of a terminal's loss falls by a rate that is linear in a few features
-//! of who takes part ([`Tally`]). The unit is the terminal, not its task: measured, a terminal's
+//! of the participants ([`Tally`]). The unit is the terminal, not its task: in measurements a terminal's
 //! own samples lower its loss, those of others hardly do or raise it (`docs/explain/tilp.md`). The weights
 //! are refitted every aggregation on a sliding window of reported losses, by ridge regression
 //! toward a prior, inside bounds. A terminal is compared only with itself, on the features summed
 //! up between its reports, so that it does not matter that terminals differ in the level of their
 //! losses. A terminal reports the loss of its own copy on compressed activations; that copy has moved
-//! toward its own data in every round since the last aggregation. Both parts are fitted too and
-//! taken off, since what is deployed is the mean of all copies, uncompressed. The level of each terminal is followed by a scalar Kalman filter between the reports.
+//! towards its own data in every round since the last aggregation. Both parts are fitted too and
+//! subtracted, since the deployed policy is the mean of all copies, uncompressed. A scalar Kalman filter
+//! follows the level of each terminal between the reports.
 
 mod state;
 mod tempo;
@@ -58,18 +59,18 @@ pub struct TrainingOptions {
     pub kin: WeightPrior,
     /// Rate of any round: what all learn from all, less what is forgotten.
     pub any: WeightPrior,
-    /// What a gradient larger than the mean adds to the first.
+    /// Increase of the first weight for a gradient larger than the mean.
     pub push: WeightPrior,
-    /// What the scatter of one minibatch takes from the rate; n minibatches take an n-th of it.
+    /// Deduction from the rate for the scatter of one minibatch; n minibatches give an n-th of it.
     pub scatter: WeightPrior,
-    /// What compression to a tenth takes from the rate.
+    /// Deduction from the rate for compression to a tenth.
     pub noise: WeightPrior,
-    /// What a cut after the last layer adds, against one in the middle.
+    /// Increase for a cut after the last layer, relative to one in the middle.
     pub depth: WeightPrior,
-    /// By how much each round since the last aggregation lowers the loss of a terminal's own copy
+    /// Decrease per round since the last aggregation of the loss of a terminal's own copy
     /// below that of the mean of all.
     pub local: WeightPrior,
-    /// By how much compression to a tenth raises the loss that is reported, though not that of the
+    /// Increase of the reported loss for compression to a tenth, which does not affect the loss of the
     /// policy when it is deployed uncompressed.
     pub blur: WeightPrior,
     /// Standard deviation of the first between task groups.
@@ -103,7 +104,7 @@ pub struct TrainingOptions {
     /// learning rate over that of the start.
     #[serde(default, skip_serializing_if = "SwingBy::is_default")]
     pub swing_by: SwingBy,
-    /// What the weights are rates of: `constant` or `schedule`.
+    /// Pace of the weights: `constant` or `schedule`.
     #[serde(default, skip_serializing_if = "Pace::is_default")]
     pub pace: Pace,
     /// With `pace = "schedule"` rounds before this one count as this one: curves do not start as steep
@@ -141,7 +142,7 @@ impl TrainingOptions {
     }
 }
 
-/// Who takes part in a round, summed up; what the law reads.
+/// Summary of the participants of a round; input of the law.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     samples: f64,
@@ -176,7 +177,7 @@ pub struct Part {
 }
 
 impl Tally {
-    /// Nobody of this many terminals in this many groups.
+    /// No participant, for this number of terminals and groups.
     pub fn new(n_terminals: usize, n_groups: usize) -> Self {
         Self {
             own: vec![0.0; n_terminals],
@@ -188,7 +189,7 @@ impl Tally {
         }
     }
 
-    /// Forgets everybody. A round begins in which training goes on at this tempo, from these
+    /// Removes all participants. A round begins with this tempo of training and these
     /// advantages.
     pub fn begin(&mut self, tempo: Tempo, advantage: &[f64]) {
         self.clear();
@@ -196,7 +197,7 @@ impl Tally {
         self.advantage.copy_from_slice(advantage);
     }
 
-    /// Forgets everybody.
+    /// Removes all participants.
     pub fn clear(&mut self) {
         (self.samples, self.noise, self.depth, self.n) = (0.0, 0.0, 0.0, 0.0);
         self.own.fill(0.0);
@@ -218,8 +219,8 @@ impl Tally {
         self.of_group[part.group] += part.samples;
     }
 
-    /// What the rate of a terminal is linear in, in the order of [`TrainingOptions`]: shares of the
-    /// samples that are its own and its kin's, that anybody takes part, excess push of its own
+    /// Features of a terminal's rate, which is linear in them, in the order of [`TrainingOptions`]: shares of
+    /// samples that are its own and its task group's, one if any terminal takes part, excess of its own
     /// gradient, scatter of a small round, compression noise, depth.
     #[inline]
     pub fn features(&self, terminal: usize, group: usize) -> [f64; N_SHARED] {
@@ -354,7 +355,7 @@ impl TrainingTwin {
         &self.track
     }
 
-    /// By how much the logarithm of a terminal's loss falls in a round.
+    /// Decrease of the logarithm of a terminal's loss in a round.
     #[inline]
     pub fn predict(&self, tally: &Tally, terminal: usize) -> f64 {
         let group = self.groups[terminal];
@@ -386,9 +387,9 @@ impl TrainingTwin {
         variance.max(0.0).sqrt()
     }
 
-    /// Standard deviation of what one round really does to the mean of some losses, each given with its
-    /// weight: doubt about the law, and what no law of who takes part can say, which grows with what a
-    /// step of the optimiser can do.
+    /// Standard deviation of the effect of one round on the mean of some losses, each given with its
+    /// weight: uncertainty of the law, and scatter that no law of the participants explains, which grows with
+    /// the size of an optimiser step.
     pub fn fall_sd(&self, tally: &Tally, weighed: &[(usize, f64)], step: f64) -> f64 {
         let alone: f64 = weighed.iter().map(|(_, weight)| weight * weight).sum();
         let TrainingOptions { swing, common_swing, .. } = self.options;
@@ -396,13 +397,13 @@ impl TrainingTwin {
         (self.law_sd(tally, weighed).powi(2) + step * step * variance).sqrt()
     }
 
-    /// Logarithm of the loss of a terminal that was heard of.
+    /// Logarithm of the loss of a terminal that has reported.
     pub fn known_log_loss(&self, terminal: usize) -> Option<f64> {
         self.levels[terminal].map(|level| level.mean)
     }
 
-    /// Logarithm of the loss of a terminal now; if it was never heard of, the mean of its group;
-    /// failing that of all; failing that none.
+    /// Logarithm of the present loss of a terminal; without reports the mean of its group;
+    /// otherwise that of all; otherwise `None`.
     pub fn log_loss(&self, terminal: usize) -> Option<f64> {
         if let Some(level) = self.levels[terminal] {
             return Some(level.mean);
@@ -410,7 +411,7 @@ impl TrainingTwin {
         self.group_log_loss(self.groups[terminal]).or_else(|| self.mean_level(|_| true))
     }
 
-    /// Mean over the terminals of a group that were heard of.
+    /// Mean over the terminals of a group that have reported.
     pub fn group_log_loss(&self, group: usize) -> Option<f64> {
         self.mean_level(|n| self.groups[n] == group)
     }
@@ -421,8 +422,8 @@ impl TrainingTwin {
         (0..self.groups.len()).map(|n| self.log_loss(n).unwrap_or(known)).collect()
     }
 
-    /// Variance of the logarithm of the loss of every terminal; of those never heard of, as much as
-    /// the known levels differ.
+    /// Variance of the logarithm of the loss of every terminal; for terminals without reports, the variance of
+    /// the known levels.
     pub fn variances(&self) -> Vec<f64> {
         let known = || self.levels.iter().flatten().map(|level| level.mean);
         let n = known().count().max(1) as f64;
@@ -432,7 +433,7 @@ impl TrainingTwin {
         self.levels.iter().map(|level| level.map_or(unheard, |level| level.variance)).collect()
     }
 
-    /// What a level's variance becomes in a round: a report narrows it, time widens it.
+    /// Change of a level's variance in a round: a report decreases it, time increases it.
     #[inline]
     pub fn next_variance(&self, variance: f64, reports: bool) -> f64 {
         let noise = self.minibatch_variance;
@@ -467,7 +468,7 @@ impl TrainingTwin {
         self.weights[LOCAL] * self.since[n]
     }
 
-    /// What each terminal has gained by its own samples, in shares of a round's samples.
+    /// Advantage of each terminal from its own samples, in shares of a round's samples.
     pub fn advantage(&self) -> &[f64] {
         &self.advantage
     }
@@ -522,11 +523,11 @@ impl TrainingTwin {
         self.minibatch_variance = self.minibatch_variance.max(1e-6);
     }
 
-    /// True losses of what is deployed, before a round: they are the levels, and the law is fitted
+    /// Receives true losses of the deployed policy before a round: they are the levels, and the law is fitted
     /// to them.
     pub(super) fn be_told(&mut self, round: u64, losses: &[f64]) {
-        // They are told again before every round, so silence raises no doubt, and no copy runs
-        // ahead of what they say.
+        // They arrive before every round, so missing reports add no variance, and no copy runs
+        // ahead of them.
         self.options.drift = 0.0;
         self.since.fill(0.0);
         for (n, loss) in losses.iter().enumerate().filter(|(_, loss)| **loss > 0.0) {

@@ -1,7 +1,7 @@
-//! A twin that is told the truth, part by part: what TiLP becomes in the reference `oracle`.
+//! A twin with access to parts of the truth: the twin of the reference `oracle`.
 //!
-//! Nobody but [`Twin::be_told`] lets truth in, and nobody but the oracle calls it. A twin that was
-//! never told is the twin of TiLP to the last bit.
+//! Truth enters through [`Twin::be_told`] only, and only the oracle calls it. A twin without it
+//! is the twin of TiLP to the last bit.
 
 use std::sync::Arc;
 
@@ -25,21 +25,21 @@ pub struct Foresight {
 }
 
 impl Foresight {
-    /// The fading of a terminal in a round, if that was told.
+    /// The fading of a terminal in a round, if it was received.
     pub(super) fn at(&self, round: u64, terminal: usize) -> Option<FadingAhead> {
         let powers = self.powers.get(round.checked_sub(self.first)? as usize)?;
         Some(FadingAhead { known: powers[terminal], fresh: 0.0 })
     }
 }
 
-/// What was told.
+/// The received truth.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Told {
-    /// The fading of the rounds to come.
+    /// The fading of future rounds.
     pub foresight: Option<Arc<Foresight>>,
-    /// The losses are told: reports of them are not listened to.
+    /// The losses are received: reports of them are ignored.
     pub losses: bool,
-    /// Success as last told, per terminal; one that has no loss yet waits here to be anchored.
+    /// Last received success, per terminal; it waits here until the terminal has a loss.
     waiting: Vec<Option<SuccessCount>>,
 }
 
@@ -48,7 +48,7 @@ impl Told {
         self.waiting.get(n).copied().flatten()
     }
 
-    /// What waits is of these terminals; the fading to come was told of others.
+    /// Success that waits belongs to these terminals; future fading was received for others.
     pub(super) fn set_waiting(&mut self, waiting: Vec<Option<SuccessCount>>) {
         self.foresight = None;
         self.waiting = if waiting.iter().any(Option::is_some) { waiting } else { Vec::new() };
@@ -56,7 +56,7 @@ impl Told {
 }
 
 impl Twin {
-    /// Replaces what the twin believes by what is true, where it is told.
+    /// Replaces estimates of the twin by received true values.
     pub fn be_told(&mut self, truth: &Truth) {
         if let Some(network) = &truth.network {
             self.be_told_network(truth.round, network);
@@ -86,7 +86,7 @@ impl Twin {
         self.told.foresight = Some(Arc::new(Foresight { first: round, powers }));
     }
 
-    /// A success that was told holds at the loss of that moment, or at the first one known after.
+    /// A received success belongs to the loss of that moment, or to the first later one.
     fn anchor(&mut self) {
         let mut told = Vec::new();
         for (n, waiting) in self.told.waiting.iter_mut().enumerate() {
@@ -96,7 +96,7 @@ impl Twin {
         self.task.be_told(&told);
     }
 
-    /// Writes what will not be told again soon. Fading and losses are told before every decision.
+    /// Writes truth that is not received soon again. Fading and losses are received before every decision.
     pub fn save_told(&self, snapshot: &mut Snapshot) {
         let anchors = self.task.anchors().flat_map(|one| one.unwrap_or([f64::NAN; 2]));
         snapshot.put_f64("oracle/anchors", anchors.collect());
@@ -118,7 +118,7 @@ impl Twin {
         self.task.set_anchors(anchors.as_chunks::<2>().0.iter().map(anchor).collect());
         const WAITING: &str = "oracle/waiting";
         let length = match snapshot.len_of(WAITING) {
-            0 => 0, // nothing was told that waits for its loss
+            0 => 0, // no received success waits for a loss
             _ => 2 * self.nominal.hardware.len(),
         };
         let waiting = snapshot.u64_up_to(WAITING, length, MOST_EPISODES)?;

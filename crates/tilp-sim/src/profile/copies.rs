@@ -1,6 +1,6 @@
 //! Copies of the layers with the samples behind each, in place of their weights.
 //!
-//! Who holds which copy, what is pending, averaged and lost is as in the split-learning engine:
+//! Copies are held, pending, averaged and lost by the rules of the split-learning engine:
 //! terminals have copies of their front layers, the server has one of every layer, edge servers may
 //! have some between them. An aggregation makes one layer of all its copies.
 
@@ -13,7 +13,7 @@ use crate::round::TerminalId;
 /// What a terminal's copy of a layer was trained with since the last aggregation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OwnCopy {
-    /// Samples, each by what it is worth.
+    /// Weighted number of samples.
     pub(super) samples: f64,
     /// Steps.
     pub(super) steps: f64,
@@ -78,7 +78,7 @@ pub(super) struct Part {
     pub(super) id: TerminalId,
     /// Layers on the terminal.
     pub(super) cut: usize,
-    /// Samples, each by what it is worth.
+    /// Weighted number of samples.
     pub(super) samples: f64,
     /// Steps on the terminal.
     pub(super) steps: f64,
@@ -89,7 +89,7 @@ pub(super) struct Part {
 /// Which layers have more copies than one on each terminal and one at the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tier {
-    /// Up to this layer every terminal has a copy of its own.
+    /// Every terminal has its own copy of the layers up to this one.
     pub(super) own: usize,
     /// From there up to this layer every edge server has one for its group.
     pub(super) edge: usize,
@@ -118,7 +118,7 @@ pub(super) struct LayerCopies {
 }
 
 impl LayerCopies {
-    /// Copies of a base model that everybody holds.
+    /// Copies of a base model that all terminals hold.
     pub(super) fn new(shares: Vec<f64>, n_terminals: usize) -> Self {
         let n_layers = shares.len();
         let ids = (0..n_terminals as u32).map(TerminalId);
@@ -164,7 +164,7 @@ impl LayerCopies {
         }
     }
 
-    /// One step of everybody's copies: of the terminals' own, and of the shared ones behind them.
+    /// One step of all copies: of the terminals' own, and of the shared ones behind them.
     pub(super) fn step(&mut self, parts: &[Part], tier: Tier) {
         let last = self.n_layers();
         self.set_edges(tier);
@@ -215,7 +215,7 @@ impl LayerCopies {
     }
 
     /// Aggregates the layers up to `last` and all that any terminal has trained. Copies of terminals
-    /// that are not in `arrived` are lost; afterwards nobody holds anything current.
+    /// that are not in `arrived` are lost; afterwards no terminal holds current layers.
     pub(super) fn aggregate(&mut self, law: &Law, last: usize, arrived: &[TerminalId]) {
         let trained = self.members.values().map(Holdings::last_trained).max().unwrap_or(0);
         self.settle(law, 1..=last.max(trained), |id| arrived.contains(&id));

@@ -98,7 +98,7 @@ impl Evaluator for LawEvaluator {
         round.is_multiple_of(self.0.schedule.calibrate_every)
     }
 
-    /// Every calibration has episodes of its own.
+    /// Every calibration has separate episodes.
     fn evaluate(
         &mut self,
         round: u64,

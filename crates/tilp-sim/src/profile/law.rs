@@ -9,7 +9,7 @@ use crate::compress::Compressor;
 use crate::rng::Seed;
 
 /// Ranges of the hidden parameters, lowest and highest value. A run draws each parameter once from
-/// its seed: uniformly, or uniformly in its logarithm where a field says so.
+/// its seed: uniformly, or log-uniformly where the field's comment states it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LawRanges {
@@ -192,7 +192,7 @@ impl Law {
         there * (1.0 + self.passes * -(-repeats / self.passes).exp_m1())
     }
 
-    /// Loss of a terminal after so many effective samples: a power law down to a floor.
+    /// Loss of a terminal after this number of effective samples: a power law down to a floor.
     pub fn loss(&self, n: usize, effective: f64) -> f64 {
         let fall = (1.0 + effective / self.scale_samples[n]).powf(-self.power);
         self.floor[n] + (self.start_loss[n] - self.floor[n]) * fall

@@ -13,7 +13,7 @@ use crate::split::rule::{Local, Rule};
 use crate::units::Bytes;
 use crate::world::Learner;
 
-/// What learns in a profile scenario: no weights, but the samples behind every copy of every layer.
+/// The learner of a profile scenario: instead of weights, the samples behind every copy of every layer.
 ///
 /// Learning rates have no effect: the law is that of a well-tuned method.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use super::copies::{Holdings, LayerCopies, OwnCopy, SharedCopy};
 use crate::round::TerminalId;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
-/// No run has more edge servers; a checkpoint that says so is forged.
+/// No run has more edge servers; a checkpoint with more is forged.
 const MOST_EDGES: u64 = 10_000;
 
 impl Persist for LawLearner {

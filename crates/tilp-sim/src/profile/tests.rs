@@ -1,4 +1,4 @@
-//! What must hold of learning by a law.
+//! Properties of learning by a law.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn without_participants_nothing_changes() {
     for rule in RULES {
         let mut learner = learner(PLAIN);
         train(&mut learner, Rule::Parallel, &[at(0, 2), at(3, 1)]);
-        // Sequential split learning aggregates before anybody begins.
+        // Sequential split learning aggregates before any terminal begins.
         learner.aggregate(&ids(&[0, 1, 2, 3, 4, 5])).unwrap();
         let before = learner.clone();
         let copies = Copies { own: 2, edge: 3, n_edges: 2 };

@@ -11,9 +11,9 @@ use crate::tasks::{EpisodeSet, Start, Workcell};
 /// says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demonstrations {
-    /// What was seen.
+    /// The observation.
     pub observations: Vec<f32>,
-    /// What the expert would have done.
+    /// The expert's action.
     pub actions: Vec<f32>,
 }
 
@@ -24,7 +24,7 @@ impl Demonstrations {
     }
 }
 
-/// Lets the expert live through `n_episodes`, pushed off its course with normal noise of this
+/// Runs `n_episodes` of the expert, disturbed by normal noise of this
 /// standard deviation (in units of the action) in half of the steps, and notes what it would have
 /// done undisturbed: the data then show how to come back.
 ///

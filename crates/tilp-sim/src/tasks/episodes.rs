@@ -1,4 +1,4 @@
-//! Which episodes exist, and who may see them.
+//! Sets of episodes, and the roles that may see them.
 
 use crate::rng::Seed;
 

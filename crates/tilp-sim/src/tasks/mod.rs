@@ -1,7 +1,7 @@
 //! The robots: what they see and do, demonstrations by an expert, success of a policy.
 //!
-//! A [`Suite`] says what its robots have in common. Each terminal has a [`Workcell`], in which a
-//! [`Robot`] lives through one episode at a time. [`demonstrate`] lets the scripted expert fill a
+//! A [`Suite`] describes the common properties of its robots. Each terminal has a [`Workcell`], in which a
+//! [`Robot`] runs one episode at a time. [`demonstrate`] makes the scripted expert fill a
 //! data set, [`rollout`] measures a policy; both know no suite.
 //!
 //! - [`tabletop`]: eight families of tasks for a gantry with two fingers, embedded;

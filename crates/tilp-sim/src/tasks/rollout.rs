@@ -10,7 +10,7 @@ const BATCH: usize = 16;
 /// A policy: reads rows of observations, writes as many rows of actions.
 pub type Policy<'a> = &'a (dyn Fn(&[f32], &mut [f32]) + Sync);
 
-/// One episode to live through.
+/// One episode to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Episode {
     /// Which of the cells.

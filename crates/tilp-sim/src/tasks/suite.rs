@@ -1,19 +1,19 @@
-//! The seam between the suites of tasks and everybody else.
+//! The interface between the suites of tasks and the rest of the code.
 
 use crate::tasks::{Scene, Start};
 
-/// What all robots of a suite have in common.
+/// Common properties of all robots of a suite.
 #[derive(Debug, PartialEq)]
 pub struct Suite {
     /// The name in scenarios.
     pub name: &'static str,
-    /// Names of the tasks; everybody else counts them by their place here.
+    /// Names of the tasks; other code refers to them by their index here.
     pub tasks: &'static [&'static str],
     /// Start and end of each token in an observation.
     pub tokens: &'static [(usize, usize)],
     /// How much an error in each number of an action counts.
     pub loss_weights: &'static [f32],
-    /// The first so many numbers of an action are motion; the others are switches.
+    /// The first numbers of an action, up to this many, are motion; the others are switches.
     pub n_motions: usize,
     /// Control steps after which a demonstration is given up.
     pub demonstration_steps: usize,
@@ -59,7 +59,7 @@ pub trait Robot {
     fn act(&mut self, action: &[f32]);
     /// Whether the task is done.
     fn succeeded(&self) -> bool;
-    /// What the scripted expert would do now.
+    /// Present action of the scripted expert.
     fn expert(&self) -> Vec<f32>;
     /// What can be drawn of it; none in a suite without drawings.
     fn scene(&self) -> Option<Scene> {

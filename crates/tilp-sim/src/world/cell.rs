@@ -1,4 +1,4 @@
-//! The simulated cell: a simulated air, simulated hardware, and what learns on it.
+//! The simulated cell: simulated radio, simulated hardware, and a learner.
 
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, LogNormal};
@@ -20,16 +20,16 @@ use crate::split::rule::Rule;
 use crate::units::{Joules, Seconds};
 use crate::wireless::round_delay;
 
-/// What a simulated cell is made of. Lists have one entry for each terminal that is ever there;
+/// Parts of a simulated cell. Lists have one entry for each terminal that is ever there;
 /// entry `n` belongs to the terminal with id `n`.
 pub struct CellParts<L = Halves> {
     /// Radio and hardware.
     pub radio: Radio,
-    /// What learns, with the terminals of the first round.
+    /// The learner, with the terminals of the first round.
     pub learner: L,
     /// Index of the task of each terminal.
     pub tasks: Vec<usize>,
-    /// Who is there when.
+    /// Presence of terminals by round.
     pub presence: Presence,
     /// Standard deviation of the log-normal measurement error.
     pub measurement_noise: f64,
@@ -39,7 +39,7 @@ pub struct CellParts<L = Halves> {
     pub seed: Seed,
 }
 
-/// What really happened in a round.
+/// True outcome of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundTruth {
     /// The reports that the round was executed with.
@@ -86,7 +86,7 @@ impl<L: Learner> SimulatedCell<L> {
         self.round
     }
 
-    /// What really happened in the last round: for the experimenter.
+    /// True outcome of the last round, for the experimenter.
     pub fn last_round(&self) -> Option<&RoundTruth> {
         self.last.as_ref()
     }
@@ -96,7 +96,7 @@ impl<L: Learner> SimulatedCell<L> {
         &self.parts.radio
     }
 
-    /// What learns: for the experimenter.
+    /// The learner, for the experimenter.
     pub fn learner(&self) -> &L {
         &self.parts.learner
     }
@@ -116,7 +116,7 @@ impl<L: Learner> SimulatedCell<L> {
         self.parts.presence.at((self.round - 1).max(1)).into_iter().collect()
     }
 
-    /// What was really used so far.
+    /// True use so far.
     pub fn used(&self) -> &BudgetUse {
         &self.used
     }
@@ -127,7 +127,7 @@ impl<L: Learner> SimulatedCell<L> {
         budget.is_some_and(|budget| self.used.is_empty(id, budget))
     }
 
-    /// Whether an order fits inside what is left of the budget: for the experimenter.
+    /// Whether an order fits into the rest of the budget, for the experimenter.
     pub fn fits(&self, order: &RoundOrder) -> Result<bool, CellError> {
         if self.parts.budget.is_none() {
             return Ok(true);
@@ -140,7 +140,7 @@ impl<L: Learner> SimulatedCell<L> {
     }
 
     /// How an order would go in time, energy and bytes. Sizes are known without data, so this is
-    /// known before anybody computes.
+    /// known before any terminal computes.
     fn preview(&self, order: &RoundOrder) -> (Vec<TerminalReport>, RoundTiming) {
         let reports: Vec<TerminalReport> =
             order.terminals.iter().map(|&id| self.report(id)).collect();
@@ -256,7 +256,7 @@ impl<L: Learner> SimulatedCell<L> {
         timing.duration = round_delay(timing.delays.iter().copied()).min(closes);
     }
 
-    /// What the base station measures: truth times log-normal noise.
+    /// Measurements of the base station: truth times log-normal noise.
     fn outcome(
         &self,
         order: &RoundOrder,
@@ -304,7 +304,7 @@ impl<L: Learner> SimulatedCell<L> {
     }
 }
 
-/// On real machines a round goes on without terminals that are lost: they are late.
+/// On real machines a round continues without lost terminals: they count as late.
 fn without_lost(
     is_live: bool,
     result: Result<Vec<engine::Outcome>, RoundError>,
@@ -315,7 +315,7 @@ fn without_lost(
     }
 }
 
-/// Which layers have copies of their own in a round.
+/// Layers with separate copies per terminal in a round.
 fn copies(order: &RoundOrder, last: usize) -> Copies {
     match (order.plan.training().tiers, order.rule) {
         (Some(tiers), Rule::Tiered { edges }) => {
@@ -377,7 +377,7 @@ impl<L: Learner> Cell for SimulatedCell<L> {
     }
 }
 
-/// No run is longer; a checkpoint that says so is forged.
+/// No run is longer; a checkpoint with a later round is forged.
 const MOST_ROUNDS: u64 = 1 << 32;
 
 impl<L: Learner> Persist for SimulatedCell<L> {

@@ -1,4 +1,4 @@
-//! Where the channel of a round comes from: drawn, or recorded.
+//! Sources of the channel of a round: drawn, or recorded.
 
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::units::Gain;

@@ -21,7 +21,7 @@ pub struct Arrival {
 pub struct DataSets {
     /// Before the first round; entry `n` belongs to the terminal with id `n`.
     first: Vec<Arc<Dataset>>,
-    /// What arrives, in the order of the rounds.
+    /// Arriving data, in the order of the rounds.
     arrivals: Vec<Arrival>,
 }
 
@@ -44,14 +44,14 @@ impl DataSets {
         &self.first
     }
 
-    /// The data of a terminal over the rounds: each set with the round from which on it is there.
+    /// The data of a terminal over the rounds: each set with its first round.
     pub fn of(&self, terminal: TerminalId) -> Vec<(u64, Arc<Dataset>)> {
         let first = (0, self.first[terminal.0 as usize].clone());
         let later = self.arrivals.iter().filter(|one| one.terminal == terminal);
         std::iter::once(first).chain(later.map(|one| (one.round, one.data.clone()))).collect()
     }
 
-    /// Whether data arrives at all.
+    /// Whether any data arrives.
     pub fn changes(&self) -> bool {
         !self.arrivals.is_empty()
     }

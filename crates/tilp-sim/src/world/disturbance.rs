@@ -1,4 +1,4 @@
-//! What happens on the air from one round to another: blockages and interferers.
+//! Disturbances of the radio over some rounds: blockages and interferers.
 
 use crate::round::TerminalId;
 use crate::units::from_db;

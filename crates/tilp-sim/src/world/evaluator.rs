@@ -41,7 +41,7 @@ impl Evaluator for RobotEvaluator {
         round.is_multiple_of(self.fleet.schedule.calibrate_every)
     }
 
-    /// Every calibration has episodes of its own.
+    /// Every calibration has separate episodes.
     fn evaluate(
         &mut self,
         round: u64,

@@ -42,7 +42,7 @@ pub struct CellChange {
 
 /// The robot cells of all terminals.
 pub struct Fleet {
-    /// What the cells have in common.
+    /// Common properties of the cells.
     pub suite: &'static Suite,
     /// The cells: entry `n` is the first one of the terminal with id `n`, and cells that replace
     /// others come after them.
@@ -55,7 +55,7 @@ pub struct Fleet {
     pub seed: Seed,
 }
 
-/// The fleet as it is in one round.
+/// The fleet in one round.
 #[derive(Clone, Copy)]
 pub struct FleetAt<'a> {
     fleet: &'a Fleet,
@@ -63,7 +63,7 @@ pub struct FleetAt<'a> {
 }
 
 impl Fleet {
-    /// The fleet as it is in a round. Round 0 is before anything has changed.
+    /// The fleet in a round. Round 0 is before any change.
     pub fn at(&self, round: u64) -> FleetAt<'_> {
         FleetAt { fleet: self, round }
     }
@@ -79,7 +79,7 @@ impl FleetAt<'_> {
 
     /// Success of the robots of these terminals on episodes `first` and following of a set. How
     /// an episode begins depends on set, terminal and number only: where a cell was replaced, the
-    /// same episodes go on in the new one.
+    /// same episodes continue in the new one.
     pub fn measure(
         &self,
         set: EpisodeSet,

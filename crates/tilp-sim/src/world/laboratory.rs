@@ -146,7 +146,7 @@ impl Laboratory {
 }
 
 impl<X> Laboratory<X> {
-    /// An experimenter who measures in this way.
+    /// An experimenter with these measurements.
     pub fn with(examiner: X) -> Self {
         Self { examiner, losses_before: None }
     }
@@ -156,7 +156,7 @@ impl<X> Laboratory<X> {
         self.examiner
     }
 
-    /// How it measures.
+    /// Settings of its measurements.
     pub fn examiner(&self) -> &X {
         &self.examiner
     }
@@ -229,7 +229,7 @@ impl<X> Laboratory<X> {
     }
 
     /// Success per terminal on episodes of the truth, before the first round and after every
-    /// calibration. Every time has episodes of its own.
+    /// calibration. Every measurement has separate episodes.
     fn true_success<L>(
         &self,
         round: u64,

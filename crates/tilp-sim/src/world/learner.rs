@@ -14,7 +14,7 @@ use crate::split::rule::Rule;
 use crate::split::terminal_state::TerminalState;
 use crate::units::{Hertz, Joules, Seconds};
 
-/// What learns in a simulated cell: the halves of a policy, or a law of learning. Radio, hardware
+/// The learner of a simulated cell: the halves of a policy, or a law of learning. Radio, hardware
 /// and billing are the cell's and do not depend on it.
 pub trait Learner: Persist {
     /// The terminals that are there, in the order of their ids.
@@ -63,7 +63,7 @@ pub trait Live {
     fn close(&mut self) -> Vec<(TerminalId, Measured)>;
 }
 
-/// What was measured of a real terminal in a round.
+/// Measurements of a real terminal in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Time that its exchanges took.

@@ -1,4 +1,4 @@
-//! The simulated cell and who stands around it: true channel, true hardware, real tensors, real
+//! The simulated cell, its evaluator and its experimenter: true channel, true hardware, real tensors, real
 //! robots.
 //!
 //! [`SimulatedCell`] is the physical side, [`RobotEvaluator`] runs calibration episodes,

@@ -1,4 +1,4 @@
-//! Which terminals are in the cell in which round.
+//! Presence of terminals in the cell, by round.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use crate::round::TerminalId;
 pub struct Change {
     /// The round, counted from 1.
     pub round: u64,
-    /// Terminals that are gone from this round on.
+    /// Terminals that are absent from this round on.
     pub leave: Vec<TerminalId>,
     /// Terminals that are there from this round on.
     pub join: Vec<TerminalId>,
 }
 
-/// Who is in the cell when.
+/// Presence of terminals by round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
     /// Terminals of the first round.
     pub first: Vec<TerminalId>,
-    /// What changes, in the order of the rounds.
+    /// Changes, in the order of the rounds.
     pub changes: Vec<Change>,
 }
 

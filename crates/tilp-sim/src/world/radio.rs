@@ -9,13 +9,13 @@ use crate::round::{RoundOrder, TerminalId, TerminalReport};
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds};
 use crate::wireless::round_delay;
 
-/// What happens to a terminal that misses the deadline.
+/// Treatment of a terminal that misses the deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Late {
     /// The round closes at the deadline; the terminal contributes nothing.
     Drop,
-    /// The round waits for everybody.
+    /// The round waits for all terminals.
     Wait,
 }
 
@@ -24,7 +24,7 @@ pub enum Late {
 pub struct Radio {
     /// Limits, sizes, billing and the rate formula.
     pub cost: CostModel,
-    /// Where channels come from.
+    /// Source of the channels.
     pub channel: Channel,
     /// Blockages and interferers.
     pub disturbances: Disturbances,
@@ -34,7 +34,7 @@ pub struct Radio {
     pub truth: Vec<Hardware>,
     /// Memory budgets.
     pub memory: Vec<Bytes>,
-    /// What happens to late terminals.
+    /// Treatment of late terminals.
     pub late: Late,
     /// No latency counts above this.
     pub give_up: Seconds,
@@ -57,18 +57,18 @@ pub struct RoundTiming {
     pub bandwidths: Vec<Hertz>,
     /// Uncut delay.
     pub delays: Vec<Seconds>,
-    /// What was really spent, cut at the deadline if the round closes there.
+    /// True costs, cut at the deadline if the round closes there.
     pub costs: Vec<Cost>,
     /// Slowest scheduled terminal, at most the give-up time.
     pub latency: Seconds,
-    /// By how much the clock advances.
+    /// Advance of the clock.
     pub duration: Seconds,
     /// Whether a terminal's delay and energy were measured on a real machine.
     pub measured: Vec<bool>,
 }
 
 impl Radio {
-    /// Large-scale gain of a terminal in a round, as it is and as it is measured.
+    /// Large-scale gain of a terminal in a round, true and measured.
     pub fn gain(&self, id: TerminalId, round: u64) -> Gain {
         let Gain(usual) = self.channel.gain(id.0 as usize, round);
         Gain(usual * self.disturbances.gain_factor(id, round))
@@ -132,7 +132,7 @@ impl Radio {
 }
 
 impl RoundTiming {
-    /// What each terminal used in the round.
+    /// Use of each terminal in the round.
     pub fn used<'a>(
         &'a self,
         ids: &'a [TerminalId],

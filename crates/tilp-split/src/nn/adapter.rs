@@ -91,7 +91,7 @@ impl Adapter {
     }
 }
 
-/// Where the gradient of a layer goes: to all its parameters, or to those of its adapters. Its
+/// Destination of the gradient of a layer: to all its parameters, or to those of its adapters. Its
 /// parts are taken from the front, in the order of storage.
 pub struct Gradients<'a>(Target<'a>);
 
@@ -107,7 +107,7 @@ impl<'a> Gradients<'a> {
     }
 
     /// The gradient of these parameters of adapters. `unused` takes the gradients of frozen
-    /// normalisations, which nobody reads.
+    /// normalisations, which are not used.
     pub fn adapters(
         lora: Lora,
         parameters: &'a [f32],
@@ -155,7 +155,7 @@ fn take<'a>(rest: &mut &'a mut [f32], count: usize) -> &'a mut [f32] {
     taken
 }
 
-/// Where the gradient of a linear layer goes.
+/// Destination of the gradient of a linear layer.
 pub(super) enum LinearGradient<'a> {
     All(Linear, &'a mut [f32]),
     Adapter { adapter: Adapter, parameters: &'a [f32], gradient: &'a mut [f32] },

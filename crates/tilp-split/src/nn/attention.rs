@@ -4,7 +4,7 @@ use super::lanes::{exp_negative, vectorised};
 
 /// Shape of the attention. It has no parameters: the projections are linear layers around it.
 ///
-/// Queries, keys and values stand in one buffer of `3 * width` rows, in this order; head `h` owns
+/// Queries, keys and values are in one buffer of `3 * width` rows, in this order; head `h` owns
 /// the `width / heads` rows from `h * width / heads` of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attention {
@@ -88,7 +88,7 @@ impl Attention {
     }
 }
 
-/// Vector lanes for so many samples.
+/// Vector lanes for this number of samples.
 #[inline(always)]
 fn lanes(samples: usize) -> usize {
     match samples {

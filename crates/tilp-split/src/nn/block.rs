@@ -14,7 +14,7 @@ pub struct Block {
     pub hidden: usize,
 }
 
-/// What the forward pass of a block leaves for the backward pass.
+/// Results of the forward pass of a block for the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct BlockCache {
     statistics_1: Vec<f32>,
@@ -48,7 +48,7 @@ struct Parts<N, L> {
     down: L,
 }
 
-/// Where the gradient of a block goes.
+/// Destination of the gradient of a block.
 pub struct BlockGradients<'a>(Parts<&'a mut [f32], LinearGradient<'a>>);
 
 impl Block {

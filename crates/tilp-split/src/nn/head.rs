@@ -14,7 +14,7 @@ pub struct Head {
     pub outputs: usize,
 }
 
-/// What the forward pass of the head leaves for the backward pass.
+/// Results of the forward pass of the head for the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct HeadCache {
     normal: Vec<f32>,

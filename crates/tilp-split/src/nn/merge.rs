@@ -14,7 +14,7 @@ pub struct Merge {
     pub tokens: usize,
 }
 
-/// What the forward pass of a merge leaves for the backward pass.
+/// Results of the forward pass of a merge for the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct MergeCache {
     pairs: Vec<f32>,

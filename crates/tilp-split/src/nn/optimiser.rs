@@ -64,7 +64,7 @@ pub struct AdamW {
     pub weight_decay: f64,
 }
 
-/// What AdamW keeps between steps for one flat vector of parameters.
+/// State of AdamW for one flat vector of parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moments {
     /// Running mean of the gradients; empty before the first step.

@@ -16,7 +16,7 @@ use super::session::Session;
 use crate::nn::optimiser::descend;
 use crate::units::Bytes;
 
-/// What the forward half of the round leaves for the backward half.
+/// Results of the forward half of the round for the backward half.
 struct Half {
     done: Backward,
     flow: Vec<f32>,

@@ -82,7 +82,7 @@ impl<'m, M: SplitModel> Trainer<'m, M> {
         self
     }
 
-    /// Changes the learning rate and keeps what the rule remembers.
+    /// Changes the learning rate and keeps the optimiser state.
     pub fn set_rate(&mut self, new: f32) {
         self.rate = new;
     }

@@ -59,7 +59,7 @@ impl TrainOrder {
         bytes
     }
 
-    /// Reads a message for a model of so many layers.
+    /// Reads a message for a model with this number of layers.
     pub fn from_bytes(bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         let (context, zero) = get_header(Kind::Train, &mut reader)?;
@@ -168,7 +168,7 @@ impl Collect {
         bytes
     }
 
-    /// Reads a message for a model of so many layers.
+    /// Reads a message for a model with this number of layers.
     pub fn from_bytes(bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         let (context, first) = get_header(Kind::Collect, &mut reader)?;
@@ -200,7 +200,7 @@ impl HandOver {
         bytes
     }
 
-    /// Reads a message for a model of so many layers.
+    /// Reads a message for a model with this number of layers.
     pub fn from_bytes(bytes: &[u8], n_layers: usize) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         let (context, first) = get_header(Kind::HandOver, &mut reader)?;

@@ -25,7 +25,7 @@ use crate::round::TerminalId;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::units::Bytes;
 
-/// How training is done; the same for every round unless the caller changes it.
+/// Settings of training; the same for every round unless the caller changes them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// The seed of stochastic compression. A terminal gets it when it joins; a later change does
@@ -91,7 +91,7 @@ impl Copies {
     }
 }
 
-/// What a round did for one participant.
+/// Outcome of a round for one participant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// The terminal.
@@ -137,7 +137,7 @@ pub enum RoundError {
         field: &'static str,
         /// Its value.
         value: f64,
-        /// What would be right.
+        /// Expected value.
         expected: String,
     },
     /// An id that no terminal has. Nothing was done.
@@ -161,7 +161,7 @@ pub enum RoundError {
     },
 }
 
-/// What became of a round: outcomes of the participants, and failures.
+/// Result of a round: outcomes of the participants, and failures.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) done: Vec<Outcome>,
@@ -371,7 +371,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         self.links.keys().copied().collect()
     }
 
-    /// What the server stores about a terminal; `None` if it is not a member.
+    /// The server's record of a terminal; `None` if it is not a member.
     pub fn terminal(&self, id: TerminalId) -> Option<&TerminalState> {
         self.server.terminal(id)
     }
@@ -447,7 +447,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
         Ok(Progress::new(participants, results))
     }
 
-    /// What all participants of a round share, and what each has of its own, by id.
+    /// Common inputs of all participants of a round, and the inputs of each, by id.
     pub(super) fn session(
         &mut self,
         round: u64,
@@ -524,7 +524,7 @@ impl<M: SplitModel, L: TerminalLink> Engine<M, L> {
     }
 }
 
-/// What one participant has of its own in a round.
+/// Inputs of one participant in a round.
 pub(super) struct Task<'a, L> {
     pub(super) participant: Participant,
     pub(super) state: &'a mut TerminalState,

@@ -1,4 +1,4 @@
-//! The seam between the engine and what it trains: a model cut into numbered layers.
+//! The interface between the engine and its model: numbered layers with a cut.
 
 use std::ops::RangeInclusive;
 
@@ -119,6 +119,6 @@ pub trait SplitModel: Send + Sync {
     /// The loss of a batch of outputs and, in `gradient`, its gradient.
     fn loss(&self, outputs: &[f32], targets: &[f32], gradient: &mut Vec<f32>) -> f64;
 
-    /// What a cut costs a terminal that trains with batches of `samples` by this rule.
+    /// Costs of a cut for a terminal that trains with batches of `samples` by this rule.
     fn profile(&self, cut: usize, samples: usize, optimiser: Optimiser) -> CutProfile;
 }

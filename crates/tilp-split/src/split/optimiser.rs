@@ -83,7 +83,7 @@ pub enum StateAtAggregation {
     /// The new copy starts without state.
     #[default]
     Reset,
-    /// The state stays where it is and goes on with the new copy. Nothing is sent.
+    /// The state stays where it is and is used with the new copy. Nothing is sent.
     Keep,
 }
 
@@ -155,7 +155,7 @@ impl LayerState {
         }
     }
 
-    /// Reads the state of a layer with so many parameters from a message.
+    /// Reads the state of a layer with this number of parameters from a message.
     pub(super) fn get(reader: &mut Reader<'_>, n_parameters: usize) -> Result<Self, WireError> {
         let held = reader.u8("optimiser state")?;
         if held > 3 {
@@ -187,7 +187,7 @@ impl LayerState {
         }
     }
 
-    /// Reads the state of a layer with so many parameters.
+    /// Reads the state of a layer with this number of parameters.
     pub(super) fn restored(
         name: &str,
         n_parameters: usize,

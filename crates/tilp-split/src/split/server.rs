@@ -25,7 +25,7 @@ pub struct ServerHalf {
     pub(super) shared: SharedLayers,
     pub(super) edges: Vec<Edge>,
     pub(super) terminals: BTreeMap<TerminalId, TerminalState>,
-    /// The last round in which anybody trained.
+    /// The last round with training.
     pub(super) last_round: u64,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Backward {
     pub(super) samples: usize,
 }
 
-/// What the server has done for one terminal.
+/// Result of the server's work for one terminal.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
     /// The reply to the terminal.

@@ -1,4 +1,4 @@
-//! One terminal's part of a round, as the server conducts it.
+//! One terminal's part of a round, on the side of the server.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ use super::wire::{WireError, expect};
 use crate::round::TerminalId;
 use crate::units::Bytes;
 
-/// What all participants of a round share.
+/// Common inputs of all participants of a round.
 pub(super) struct Session<'a, M: SplitModel> {
     pub(super) model: &'a M,
     pub(super) settings: &'a Settings,

@@ -193,7 +193,7 @@ impl<M: SplitModel> TerminalHalf<M> {
         Notice { context }.to_bytes(Kind::Acknowledged)
     }
 
-    /// Takes over layers that it does not hold. They go on with the optimiser state that the
+    /// Takes over layers that it does not hold. They continue with the optimiser state that the
     /// terminal has of them: none, unless an aggregation has kept it.
     fn receive(&mut self, bytes: &[u8]) -> Result<Vec<u8>, WireError> {
         let message = LayerWeights::from_bytes(bytes, &self.sizes())?;

@@ -1,11 +1,11 @@
-//! The server's own books about one terminal. They contain only what messages have told it.
+//! The server's record of one terminal. It contains information from messages only.
 
 use std::ops::RangeInclusive;
 
 use super::control::LayerCopy;
 use super::optimiser::{LayerState, Optimiser, StateAtAggregation};
 
-/// What the server stores about one terminal.
+/// The server's record of one terminal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TerminalState {
     /// Layers 1 to this one have been downloaded since the last aggregation.
@@ -22,7 +22,7 @@ pub struct TerminalState {
     /// The copies on the terminal are the old ones plus a change that was compressed. What is
     /// billed is the change, so the copies are uploaded as they are.
     pub(super) compressed: bool,
-    /// The terminal may still hold old copies. It must be told to forget them before its next
+    /// The terminal may still hold old copies. It must receive a notice to drop them before its next
     /// order.
     pub(super) must_forget: bool,
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::kinds::Kind;
 use super::lines::{Hello, LineError, Request, VERSION, parse_answer, read_line};
 
-/// Lines of an adapter that nobody has read yet.
+/// Unread lines of an adapter.
 const QUEUE: usize = 16;
 /// Secrets of this program that no child needs.
 const SECRETS: [&str; 2] = ["TILP_JOIN_TOKEN", "TILP_TOKEN"];
@@ -43,10 +43,10 @@ pub enum AdapterError {
         kind: &'static str,
         /// The program.
         program: String,
-        /// What the system said.
+        /// Error of the system.
         reason: String,
     },
-    /// It said nothing in time.
+    /// No answer within the time limit.
     #[error("{kind} `{program}` said nothing for {seconds} s")]
     Silent {
         /// The kind of adapter.
@@ -66,14 +66,14 @@ pub enum AdapterError {
         /// How.
         status: String,
     },
-    /// It said something else than an answer.
+    /// A line that is not an answer.
     #[error("{kind} `{program}`: {error}")]
     Line {
         /// The kind of adapter.
         kind: &'static str,
         /// The program.
         program: String,
-        /// What is wrong.
+        /// The error.
         error: LineError,
     },
     /// It has no answer, and says why.
@@ -130,7 +130,7 @@ impl<K: Kind> Adapter<K> {
         Ok(adapter)
     }
 
-    /// What the adapter says of itself; none while it is not running.
+    /// The adapter's description of itself; `None` while it is not running.
     pub fn hello(&self) -> Option<&Hello> {
         self.running.as_ref().map(|running| &running.hello)
     }
@@ -174,7 +174,7 @@ impl<K: Kind> Adapter<K> {
         let stdin = child.stdin.take().expect("the input is a pipe");
         let mut stdout = BufReader::new(child.stdout.take().expect("the output is a pipe"));
         let (queue, lines) = sync_channel(QUEUE);
-        // The thread ends with the child's output, or when nobody listens any more.
+        // The thread ends with the child's output, or when the receiver is dropped.
         std::thread::spawn(move || {
             while let Ok(Some(line)) = read_line(&mut stdout) {
                 if queue.send(line).is_err() {

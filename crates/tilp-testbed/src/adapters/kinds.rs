@@ -1,4 +1,4 @@
-//! What each kind of adapter is asked and answers.
+//! Requests and answers of each kind of adapter.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -10,9 +10,9 @@ use super::lines::{Answer, Hello, LineError, Request};
 pub trait Kind: 'static {
     /// Its name in the lines.
     const NAME: &'static str;
-    /// What it is asked.
+    /// Its request.
     type Ask: Serialize + DeserializeOwned + JsonSchema + Clone;
-    /// What it answers.
+    /// Its answer.
     type Answer: Serialize + DeserializeOwned + JsonSchema;
 
     /// Refuses values that no equipment can mean.
@@ -83,7 +83,7 @@ pub struct ActuatorAsk {
     pub power_w: f64,
 }
 
-/// What the equipment really set.
+/// Values that the equipment has set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActuatorAnswer {
@@ -128,7 +128,7 @@ pub struct MeterAnswer {
     /// Of the radio, in joules; none if the meter does not see the radio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio_j: Option<f64>,
-    /// Whether a formula says so instead of a measurement.
+    /// Whether the value comes from a formula instead of a measurement.
     pub modelled: bool,
 }
 
@@ -156,7 +156,7 @@ pub struct RobotAsk {
     pub episode: u64,
 }
 
-/// How the episode ended.
+/// Result of the episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RobotAnswer {

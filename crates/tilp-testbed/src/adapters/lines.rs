@@ -55,7 +55,7 @@ pub struct Answer<A> {
     pub error: Option<String>,
 }
 
-/// What is wrong with a line.
+/// Error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// It is longer than allowed.
@@ -64,9 +64,9 @@ pub enum LineError {
     /// It is not what was expected.
     #[error("a line is no {expected}: {reason}")]
     Garbage {
-        /// What was expected.
+        /// Expected value.
         expected: &'static str,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
     /// A value in it.
@@ -76,7 +76,7 @@ pub enum LineError {
         field: &'static str,
         /// Its value.
         value: String,
-        /// What would be right.
+        /// Expected value.
         expected: String,
     },
 }
@@ -170,7 +170,7 @@ pub(super) fn read_line(
 }
 
 /// The side of an adapter: greets, then answers questions until there are no more. A line that is no
-/// question ends it, since nobody knows which question it was.
+/// question ends it, since the question is unknown.
 pub fn serve<K: Kind>(
     mut source: impl BufRead,
     mut sink: impl Write,

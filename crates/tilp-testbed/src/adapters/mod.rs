@@ -1,4 +1,4 @@
-//! Adapters to equipment: child programs that speak JSON lines.
+//! Adapters to equipment: child programs that exchange JSON lines.
 //!
 //! Four kinds ([`Kind`]): [`Probe`] measures the channel, [`Actuator`] applies band and power,
 //! [`Meter`] measures energy, [`Robot`] runs an episode. [`Adapter`] starts such a program and asks

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::kinds::MeterAnswer;
 
-/// Where Linux shows the counters.
+/// Path of the counters in Linux.
 const ROOT: &str = "/sys/class/powercap";
 
 /// Why there is no energy to read.

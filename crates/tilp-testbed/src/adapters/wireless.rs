@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::kinds::ProbeAnswer;
 
-/// Where Linux shows wireless statistics.
+/// Path of the wireless statistics in Linux.
 const STATISTICS: &str = "/proc/net/wireless";
 /// Most text of a statistic that is read.
 const MAX_BYTES: usize = 64 << 10;
@@ -35,7 +35,7 @@ pub enum WirelessError {
     Absent {
         /// The interface.
         interface: String,
-        /// Where it was looked for.
+        /// The searched path.
         place: &'static str,
     },
 }
@@ -79,7 +79,7 @@ pub struct WirelessProbe {
 }
 
 impl WirelessProbe {
-    /// The channel as it is now.
+    /// The present channel.
     pub fn read(&self) -> Result<ProbeAnswer, WirelessError> {
         let (text, place) = match self.with_iw {
             true => (self.ask_iw()?, "the output of iw"),

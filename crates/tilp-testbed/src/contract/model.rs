@@ -14,7 +14,7 @@ use super::v1;
 /// keeps a number from overflowing on its way there.
 const MOST: u32 = 1 << 20;
 
-/// What a terminal builds its half from.
+/// Inputs for building a terminal's half.
 #[derive(Clone, Debug)]
 pub struct TerminalModel {
     /// The policy, with adapters if only those are trained.

@@ -1,5 +1,5 @@
 //! A payload in parts. Large payloads travel in many small frames, so that heartbeats pass
-//! between them and a slow transfer that moves is told from one that does not.
+//! between them and a slow transfer is distinguished from a stalled one.
 
 use super::PART_BYTES;
 

@@ -49,7 +49,7 @@ pub struct Authority {
 /// A certificate that was issued.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// Whom it names and how long it holds.
+    /// Its subject and its validity.
     pub peer: PeerIdentity,
     /// The certificate, PEM.
     pub certificate: String,
@@ -74,13 +74,13 @@ pub enum State {
 /// A certificate in the list of an authority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Whom it names.
+    /// Its subject.
     pub subject: String,
     /// Its serial number.
     pub serial: String,
-    /// Second, counted from 1970, from which it holds.
+    /// Start of its validity, in seconds since 1970.
     pub not_before: u64,
-    /// Second after which it does not hold any more.
+    /// End of its validity, in seconds since 1970.
     pub not_after: u64,
     /// What has become of it.
     pub state: State,
@@ -89,9 +89,9 @@ pub struct Entry {
 /// A token that waits to be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// Who may join with it.
+    /// The subject that may join with it.
     pub subject: String,
-    /// Second, counted from 1970, from which it is refused.
+    /// Time of expiry, in seconds since 1970.
     pub expires: u64,
 }
 
@@ -173,7 +173,7 @@ impl Authority {
         DenyList::at(&self.path(DENIED))
     }
 
-    /// Makes a join token that holds for so many seconds.
+    /// Makes a join token that is valid for this number of seconds.
     pub fn token(&self, subject: Subject, seconds: u64, now: u64) -> Result<JoinToken, EnrolError> {
         if subject == Subject::Server {
             return Err(EnrolError::refused(
@@ -192,7 +192,7 @@ impl Authority {
         Ok(token)
     }
 
-    /// Checks a request and signs a certificate that holds for so many days.
+    /// Checks a request and signs a certificate that is valid for this number of days.
     ///
     /// A subject that joins with a token replaces an earlier device of the same name: its
     /// certificates are revoked. A renewal leaves the earlier certificate as it is.
@@ -343,7 +343,7 @@ impl Authority {
         Ok(serials)
     }
 
-    /// Revokes one certificate by its serial number, whoever it names.
+    /// Revokes one certificate by its serial number.
     pub fn revoke_serial(&self, serial: &Serial) -> Result<(), EnrolError> {
         let _lock = self.locked()?;
         let text = serial.to_string();

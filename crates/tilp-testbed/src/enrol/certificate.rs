@@ -17,16 +17,16 @@ pub const MAX_DER_BYTES: usize = 4096;
 /// Clocks of devices may be behind by this many seconds.
 const SKEW_S: u64 = 300;
 
-/// Whom a certificate names and how long it holds.
+/// Subject and validity of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerIdentity {
-    /// Whom it names.
+    /// Its subject.
     pub subject: Subject,
-    /// By which number it is revoked.
+    /// Serial number, by which it is revoked.
     pub serial: Serial,
-    /// Second, counted from 1970, from which it holds.
+    /// Start of its validity, in seconds since 1970.
     pub not_before: u64,
-    /// Second after which it does not hold any more.
+    /// End of its validity, in seconds since 1970.
     pub not_after: u64,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn new_request(subject: Subject, key: &KeyPair) -> Result<String, Enr
 /// A certificate request whose signature was checked.
 #[derive(Debug)]
 pub struct CheckedRequest {
-    /// Whom it names.
+    /// Its subject.
     pub subject: Subject,
     /// The request as signed.
     pub(super) der: Vec<u8>,
@@ -110,14 +110,14 @@ pub struct CheckedRequest {
 }
 
 impl CheckedRequest {
-    /// Reads a request in PEM, which may come from anybody. See [`CheckedRequest::from_der`].
+    /// Reads an untrusted request in PEM. See [`CheckedRequest::from_der`].
     pub fn from_pem(text: &str) -> Result<Self, EnrolError> {
         let der = CertificateSigningRequestDer::from_pem_slice(text.as_bytes());
         let wrong = |_| EnrolError::refused("certificate request", "it is not PEM");
         Self::from_der(&der.map_err(wrong)?)
     }
 
-    /// Reads a request, which may come from anybody: one subject, a signature by the key in it, and
+    /// Reads an untrusted request: one subject, a signature by the key in it, and
     /// a key of the kind used here. Whatever else it asks for is not granted.
     pub fn from_der(der: &[u8]) -> Result<Self, EnrolError> {
         let wrong = |reason: &str| EnrolError::refused("certificate request", reason);
@@ -146,7 +146,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// So many seconds from now, and a little before.
+    /// From shortly before now to this number of seconds from now.
     pub(super) fn starting(now: u64, seconds: u64) -> Self {
         Self { from: now.saturating_sub(SKEW_S), until: now.saturating_add(seconds) }
     }

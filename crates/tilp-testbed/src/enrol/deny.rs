@@ -2,7 +2,7 @@
 //!
 //! The file has one serial number a line; lines that begin with `#` are remarks. The list is read
 //! again whenever the file has changed, so a revoked certificate is refused from the next question
-//! on. A list that is missing or cannot be read refuses everybody.
+//! on. If the list is missing or cannot be read, all are refused.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ impl DenyList {
         Self { path: path.to_owned(), read: Mutex::new(None) }
     }
 
-    /// Whether a certificate is refused, by the file as it is now.
+    /// Whether a certificate is refused, by the present file.
     pub fn denies(&self, serial: &Serial) -> Result<bool, EnrolError> {
         let wrong = |error| EnrolError::file("read", &self.path, error);
         // The version is taken before the text: a file replaced in between is read once more.
@@ -65,7 +65,7 @@ pub(super) fn add(path: &Path, serials: &[Serial], remark: &str) -> Result<(), E
     for serial in serials.iter().filter(|serial| !denied.contains(serial)) {
         text += &format!("# {remark}\n{serial}\n");
     }
-    // A list that nobody can read any more would refuse everybody.
+    // With an unreadable list all would be refused.
     if text.len() as u64 > MAX_BYTES {
         return Err(EnrolError::field(
             "bytes",

@@ -66,7 +66,7 @@ impl Request {
         Self { format: FORMAT.into(), version: VERSION, csr, proof }
     }
 
-    /// Reads a request, which may come from anybody.
+    /// Reads an untrusted request.
     pub fn parse(text: &str) -> Result<Self, EnrolError> {
         if text.len() as u64 > MAX_REQUEST_BYTES {
             return Err(EnrolError::refused("request", "it is larger than 32 KiB"));
@@ -226,7 +226,7 @@ fn read_key(path: &Path) -> Result<KeyPair, EnrolError> {
 /// A certificate with its private key, and the authority behind it.
 #[derive(Debug)]
 pub struct Identity {
-    /// Whom the certificate names and how long it holds.
+    /// Subject and validity of the certificate.
     pub peer: PeerIdentity,
     pub(super) authority: CertificateDer<'static>,
     pub(super) certificate: CertificateDer<'static>,

@@ -12,7 +12,7 @@ pub enum EnrolError {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
     /// A field has a value that it must not have.
@@ -40,7 +40,7 @@ pub enum EnrolError {
     Crypto {
         /// What was tried.
         what: &'static str,
-        /// What the library said.
+        /// Error of the library.
         reason: String,
     },
 }
@@ -73,7 +73,7 @@ impl EnrolError {
     }
 }
 
-/// At most 80 characters of a value that may come from anybody.
+/// At most 80 characters of an untrusted value.
 fn shortened(value: &str) -> String {
     let is_long = value.chars().nth(80).is_some();
     let text: String = value.chars().take(80).collect();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::EnrolError;
 
-/// Reads a text file of at most so many bytes.
+/// Reads a text file of at most `most` bytes.
 pub(super) fn read(path: &Path, limit: u64) -> Result<String, EnrolError> {
     let wrong = |error| EnrolError::file("read", path, error);
     let mut text = String::new();
@@ -32,7 +32,7 @@ pub(super) fn read_secret(path: &Path, limit: u64) -> Result<String, EnrolError>
     read(path, limit)
 }
 
-/// Writes a file that anybody may read.
+/// Writes a file that is readable by all users.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), EnrolError> {
     replace(path, text, 0o644)
 }

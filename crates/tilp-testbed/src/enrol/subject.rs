@@ -1,4 +1,4 @@
-//! Whom a certificate names, and the serial number it is revoked by.
+//! The subject of a certificate, and its serial number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::EnrolError;
 /// Start of the URI that binds a certificate to its subject.
 const URI: &str = "urn:tilp:";
 
-/// Whom a certificate names.
+/// The subject of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The server beside the base station.

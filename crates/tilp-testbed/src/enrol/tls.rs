@@ -18,7 +18,7 @@ use rustls::{
 
 use super::{DenyList, EnrolError, Identity, PeerIdentity, Subject};
 
-/// The protocol that both sides speak over TLS: HTTP/2.
+/// The protocol over TLS: HTTP/2.
 const ALPN: &[u8] = b"h2";
 
 fn provider() -> Arc<CryptoProvider> {
@@ -52,7 +52,7 @@ pub(super) fn verifier(
 }
 
 impl ClientVerifier {
-    /// Who shows this certificate, at this second counted from 1970.
+    /// Subject of this certificate, checked at this time in seconds since 1970.
     pub fn check(
         &self,
         certificate: &CertificateDer<'_>,

@@ -1,7 +1,7 @@
 //! One-time join tokens.
 //!
-//! The authority gives a token to a person, who types it on the device. The token itself never
-//! travels again: a request carries a keyed digest of itself instead, so that whoever reads a
+//! The authority gives a token to a person, and it is entered on the device. The token itself never
+//! travels again: a request carries a keyed digest of itself instead, so that a reader of a
 //! request learns no token and cannot put another key into it. The token also contains the
 //! fingerprint of the authority, by which the device recognises the right one.
 
@@ -38,7 +38,7 @@ impl JoinToken {
         Ok(Self { subject, secret: random()?, authority })
     }
 
-    /// The token as text. Whoever has it can join in place of the subject.
+    /// The token as text. Its holder can join in place of the subject.
     pub fn reveal(&self) -> String {
         format!("{MARK}:{}:{}:{}", self.subject, hex(&self.secret), hex(&self.authority))
     }
@@ -59,7 +59,7 @@ impl JoinToken {
         })
     }
 
-    /// Who may join with it.
+    /// The subject that may join with it.
     pub fn subject(&self) -> Subject {
         self.subject
     }
@@ -69,7 +69,7 @@ impl JoinToken {
         self.authority
     }
 
-    /// The proof that whoever made this request has the token.
+    /// The proof that the author of this request has the token.
     pub(super) fn prove(&self, request: &[u8]) -> String {
         let tag = hmac::sign(&self.key(), &message(self.subject, request));
         hex(tag.as_ref())
@@ -88,15 +88,15 @@ fn message(subject: Subject, request: &[u8]) -> Vec<u8> {
     [format!("{MARK} request\n{subject}\n").as_bytes(), request].concat()
 }
 
-/// What the authority remembers of a token that it gave out.
+/// Record of the authority about an issued token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenRecord {
-    /// Who may join with it.
+    /// The subject that may join with it.
     pub subject: String,
     /// Digest of the token's secret.
     digest: String,
-    /// Second, counted from 1970, from which it is refused.
+    /// Time of expiry, in seconds since 1970.
     pub expires: u64,
     /// Whether a certificate was issued for it.
     pub used: bool,
@@ -108,7 +108,7 @@ impl TokenRecord {
         Self { subject, digest: hex(&token.digest()), expires, used: false }
     }
 
-    /// Whether a proof was made with this token. Takes the same time however much of it is right.
+    /// Whether a proof was made with this token. The comparison takes constant time.
     pub(super) fn proves(&self, subject: Subject, request: &[u8], proof: &str) -> bool {
         let (Some(digest), Some(tag)) = (unhex::<32>(&self.digest), unhex::<32>(proof)) else {
             return false;

@@ -31,7 +31,7 @@ pub enum Quality {
 pub struct Conditions {
     /// What sets the rate.
     pub quality: Quality,
-    /// Delay of every byte beside its transmission.
+    /// Delay of every byte in addition to its transmission.
     pub delay: Seconds,
     /// Nothing passes.
     pub outage: bool,

@@ -20,7 +20,7 @@ const MAX_WATTS: f64 = 1e4;
 /// How long a client waits for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// What a proxy is told to do.
+/// Commands to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
@@ -92,7 +92,7 @@ pub enum Reply {
         up_bps: f64,
         /// Rate to the terminal, in bits a second.
         down_bps: f64,
-        /// Delay beside the transmission, in seconds.
+        /// Delay in addition to the transmission, in seconds.
         delay_s: f64,
         /// Total gain in dB; not of a table of rates.
         gain_db: Option<f64>,
@@ -170,7 +170,7 @@ pub enum CommandError {
 }
 
 impl Command {
-    /// Reads a line, which may come from anybody who may open the socket.
+    /// Reads an untrusted line from the socket.
     pub fn parse(line: &[u8]) -> Result<Self, CommandError> {
         if line.len() > MAX_LINE_BYTES {
             return Err(CommandError::Line(format!("it has more than {MAX_LINE_BYTES} bytes")));

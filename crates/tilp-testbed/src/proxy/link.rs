@@ -15,7 +15,7 @@ pub enum Direction {
     Down,
 }
 
-/// What makes the replay go on.
+/// What advances the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The clock: a step holds as long as the channel says.
@@ -27,7 +27,7 @@ pub enum Pace {
 /// What all links of a proxy have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSettings {
-    /// What makes the replay go on.
+    /// What advances the replay.
     pub pace: Pace,
     /// How fading enters the rate.
     pub model: RateModel,
@@ -102,7 +102,7 @@ impl Link {
         let within = now_s % self.period_s;
         let next = self.index(now_s) + 1;
         let after = self.steps.get(next).map_or(self.period_s, |step| step.start_s);
-        // If the sum rounds to now, the clock must go on all the same.
+        // If the sum rounds to now, the clock must still advance.
         Some((now_s + (after - within)).max(now_s.next_up()))
     }
 
@@ -133,7 +133,7 @@ impl Link {
         granted.max(self.settings.signalling)
     }
 
-    /// Delay at a time, beside the transmission.
+    /// Delay at a time, in addition to the transmission.
     pub fn delay(&self, now_s: f64) -> Seconds {
         self.conditions(now_s).delay
     }

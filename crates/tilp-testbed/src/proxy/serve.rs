@@ -1,4 +1,4 @@
-//! The proxy itself: sockets, and the only clock of this room.
+//! The proxy: sockets, and the only clock of this module.
 //!
 //! Every terminal has a port of its own, so that a link is known before a byte is read. The proxy
 //! does not look into what passes: TLS ends at the two sides.
@@ -35,7 +35,7 @@ const CONTROLS: usize = 64;
 /// How long the server may take to answer a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// What a proxy stands between, and how its links behave.
+/// The two ends of a proxy, and the behaviour of its links.
 pub struct ProxySettings {
     /// Where the server listens.
     pub server: SocketAddr,
@@ -51,7 +51,7 @@ pub struct ProxySettings {
     pub burst_bytes: u32,
 }
 
-/// One terminal's link and who uses it.
+/// One terminal's link and its user.
 struct Lane {
     shaper: Mutex<Shaper>,
     /// Counts changes by the control channel; waiting pieces ask again when it moves.
@@ -405,7 +405,7 @@ mod tests {
         Proxy::bind(settings).await.unwrap()
     }
 
-    /// A server that sends back what it gets, and where it listens.
+    /// An echo server, and its address.
     async fn echo() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -42,7 +42,7 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A shaper whose buckets hold so many bytes and are full.
+    /// A shaper with full buckets of this size.
     pub fn new(link: Link, burst_bytes: u32) -> Self {
         let burst = f64::from(burst_bytes);
         let full = Bucket { level: burst, waiting: 0.0, at_s: 0.0, delivered_s: 0.0 };

@@ -15,7 +15,7 @@ use crate::terminal::Responder;
 pub enum RemoteEvaluator {
     /// In this process.
     Here(RobotEvaluator),
-    /// In a process of its own. The one here says when it is due.
+    /// In a separate process. The local schedule decides when it is due.
     There(RobotEvaluator, Arc<Hub>),
 }
 

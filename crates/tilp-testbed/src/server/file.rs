@@ -109,11 +109,11 @@ pub struct Testbed {
     pub terminals: Vec<u32>,
     /// Whether the evaluator is a process.
     pub evaluator: bool,
-    /// Who is away for longer is lost.
+    /// A party that is away for longer is lost.
     pub patience: Duration,
     /// Time between heartbeats.
     pub heartbeat: Duration,
-    /// Who is silent for longer is away.
+    /// A party that is silent for longer is away.
     pub silence: Duration,
     /// Rounds between checkpoints.
     pub checkpoint_every: u64,

@@ -162,7 +162,7 @@ impl Learner for RemoteHalves {
     }
 
     fn model(&self, round: u64) -> Result<Vec<u8>, RoundError> {
-        // On real machines somebody may always be away; the model is that of the others.
+        // On real machines some terminal may always be absent; the model is that of the others.
         let mean = self.threads.install(|| match self.wall {
             Some(_) => Ok(self.engine.reachable_mean().0),
             None => self.engine.try_virtual_mean(),
@@ -200,7 +200,7 @@ impl Live for RemoteHalves {
     }
 }
 
-/// All seats, whoever is a member: a terminal that left may come back.
+/// All seats, also of absent terminals: a terminal that left may return.
 fn seats(real: &BTreeSet<TerminalId>) -> impl Iterator<Item = Party> {
     real.iter().map(|id| Party::Terminal(id.0)).chain([Party::Evaluator])
 }

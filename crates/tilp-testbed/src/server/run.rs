@@ -54,7 +54,7 @@ pub enum ServeError {
     NoRobots,
 }
 
-/// A base station that serves, as whoever started it sees it.
+/// A running base station, for its caller.
 pub struct Running {
     /// Where terminals dial.
     pub listen: SocketAddr,
@@ -66,7 +66,7 @@ pub struct Running {
     _listening: Listening,
 }
 
-/// Everything but the testbed that serving takes.
+/// Inputs of serving other than the testbed.
 pub struct Surroundings<'a> {
     /// Versions and host, for the manifest.
     pub about: Value,
@@ -78,7 +78,7 @@ pub struct Surroundings<'a> {
     pub security: Security,
 }
 
-/// Serves a testbed to its end. `started` is told when terminals can dial.
+/// Serves a testbed to its end. `started` is called when terminals can connect.
 pub fn serve(
     testbed: &Testbed,
     around: Surroundings<'_>,
@@ -123,7 +123,7 @@ pub fn serve(
         Err(_) => ("the run failed", false),
     };
     hub.goodbye(reason, finished);
-    // What was just said must still be sent.
+    // The last messages must still be sent.
     runtime.block_on(async { tokio::time::sleep(Duration::from_millis(200)).await });
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
@@ -234,7 +234,7 @@ fn run_name(testbed: &Testbed, resume: bool) -> Result<String, ServeError> {
     Ok(name)
 }
 
-/// Tells the hub about checkpoints and stops.
+/// Informs the hub about checkpoints and stops.
 struct Watcher<'a> {
     hub: &'a Hub,
     observer: &'a mut dyn Observer,

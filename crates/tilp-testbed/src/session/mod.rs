@@ -1,6 +1,6 @@
 //! The two ends of a stream as state machines: no socket, no clock, no thread.
 //!
-//! Whoever drives them passes frames and the time in, and sends the frames that come out. The
+//! A driver passes frames and the time in, and sends the frames that come out. The
 //! gRPC transport is one driver, the simulation of the protocol in the tests another.
 
 mod station_end;
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use crate::contract::PartError;
 
-/// How often a side speaks, and how long it may be silent.
+/// Interval of heartbeats, and the longest permitted silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Time between two heartbeats of a side that has nothing else to say.
+    /// Time between two heartbeats of an idle side.
     pub heartbeat: Duration,
-    /// A side that was silent for so long is gone.
+    /// A side that is silent for this time is gone.
     pub silence: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Default for Pace {
     }
 }
 
-/// A breach of the contract. The stream is closed; training goes on without it.
+/// A violation of the protocol. The stream is closed; training continues without it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A frame without a body, or one that may not come now.

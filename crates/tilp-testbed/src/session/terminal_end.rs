@@ -149,7 +149,7 @@ impl TerminalEnd {
         std::iter::once(up::Body::Answer(head)).chain(rest).map(frame).collect()
     }
 
-    /// Time passes. Returns a heartbeat if one is due, and whether the base station is gone.
+    /// Advances the time. Returns a heartbeat if one is due, and whether the base station is lost.
     pub fn tick(&mut self, now: Duration) -> (Option<Up>, bool) {
         if now.saturating_sub(self.heard) > self.pace.silence {
             return (None, true);

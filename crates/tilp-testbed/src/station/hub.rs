@@ -26,7 +26,7 @@ pub struct Settings {
     pub most_bytes: u64,
     /// A terminal that is away for longer is lost.
     pub patience: Duration,
-    /// Whether training goes on without a terminal that is lost. If not, the run stops: its
+    /// Whether training continues without a lost terminal. If not, the run stops: its
     /// result would be another one.
     pub goes_on: bool,
 }
@@ -151,7 +151,7 @@ pub struct Hub {
     log: Mutex<Box<dyn Log>>,
     counters: Counters,
     stopping: AtomicBool,
-    /// A party was lost and training does not go on without it.
+    /// A party was lost and training does not continue without it.
     failed: Mutex<Option<Lost>>,
 }
 
@@ -205,7 +205,7 @@ impl Hub {
         self.counters.round.store(round, Ordering::SeqCst);
     }
 
-    /// From now on nobody waits for a party that is away.
+    /// From now on no request waits for a party that is away.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.posts.values().for_each(|post| post.changed.notify_all());
@@ -251,7 +251,7 @@ impl Hub {
         self.posts.get(&party).is_some_and(|post| locked(&post.chair).line.is_some())
     }
 
-    /// Samples that a terminal has, as it said.
+    /// Number of samples that a terminal reported.
     pub fn samples(&self, party: Party) -> u64 {
         self.posts.get(&party).map_or(0, |post| locked(&post.chair).samples)
     }
@@ -291,7 +291,7 @@ impl Hub {
         let now = self.clock.now();
         let asked = chair.seat.ask(now, round, payload, grant, &**locked(&self.log));
         match asked.map_err(unusable)? {
-            Asked::Known(exchange) => return self.known(&mut chair, exchange),
+            Asked::Answered(exchange) => return self.known(&mut chair, exchange),
             Asked::Open(frames) => chair.send(now, frames),
         }
         self.counters.bytes_down.fetch_add(payload.len() as u64, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The log of exchanges since the last checkpoint.
 //!
-//! A station that was killed goes on from its checkpoint. What it exchanged since then is in this
+//! A station that was killed resumes from its checkpoint. Its exchanges since then are in this
 //! log, so it does not ask again: it computes the same requests and finds their answers here.
 
 use std::collections::BTreeMap;
@@ -26,11 +26,11 @@ pub trait Log: Send {
     fn find(&self, key: &Key) -> Option<&Exchange>;
     /// Adds an exchange. Once this returns, it survives the process.
     fn append(&mut self, exchange: Exchange) -> io::Result<()>;
-    /// Forgets everything: a checkpoint contains it.
+    /// Clears the log after a checkpoint.
     fn clear(&mut self) -> io::Result<()>;
 }
 
-type Known = BTreeMap<(u32, u64, u32), Exchange>;
+type Exchanges = BTreeMap<(u32, u64, u32), Exchange>;
 
 fn place(key: &Key) -> (u32, u64, u32) {
     (key.terminal, key.round, key.step)
@@ -38,7 +38,7 @@ fn place(key: &Key) -> (u32, u64, u32) {
 
 /// A log in memory: for simulations, and for what needs no survival.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryLog(Known);
+pub struct MemoryLog(Exchanges);
 
 impl Log for MemoryLog {
     fn find(&self, key: &Key) -> Option<&Exchange> {
@@ -61,7 +61,7 @@ impl Log for MemoryLog {
 pub struct FileLog {
     file: File,
     power_safe: bool,
-    known: Known,
+    known: Exchanges,
 }
 
 impl FileLog {
@@ -82,15 +82,15 @@ impl FileLog {
         self.known.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 }
 
 /// The records of a log, and the length of those that are whole.
-fn read(bytes: &[u8]) -> (Known, usize) {
-    let (mut known, mut at) = (Known::new(), 0);
+fn read(bytes: &[u8]) -> (Exchanges, usize) {
+    let (mut known, mut at) = (Exchanges::new(), 0);
     while let Some(record) = record(&bytes[at..]) {
         let Ok(exchange) = Exchange::decode(record) else { break };
         let Some(key) = exchange.key else { break };

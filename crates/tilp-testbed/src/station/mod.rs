@@ -19,7 +19,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
 }
 
-/// Who sits at a seat.
+/// The party of a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Party {
     /// A terminal, by id.

@@ -23,7 +23,7 @@ pub struct SeatState {
     pub continues: bool,
 }
 
-/// Why a seat cannot go on.
+/// Why a seat cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum SeatError {
     /// The log cannot be written.
@@ -34,18 +34,18 @@ pub enum SeatError {
     OtherRequest {
         /// Round of the request.
         round: u64,
-        /// Who was asked.
+        /// The party that got the request.
         party: Party,
         /// Step of the request.
         step: u32,
     },
 }
 
-/// How a request stands.
+/// State of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
     /// It was answered before the station was started again, or the terminal was lost then.
-    Known(Exchange),
+    Answered(Exchange),
     /// It is open. These frames go to the terminal now, if it has a stream.
     Open(Vec<Down>),
 }
@@ -90,7 +90,7 @@ impl Seat {
         self.state.continues = false;
     }
 
-    /// Since when nobody sits here; none if somebody does or if nobody ever did.
+    /// Start of the absence of the party; `None` if it is connected or never was.
     pub fn away_since(&self) -> Option<Duration> {
         self.away_since
     }
@@ -123,7 +123,7 @@ impl Seat {
             if known.digest != digest {
                 return Err(SeatError::OtherRequest { round, party: self.party, step: next });
             }
-            return Ok(Asked::Known(known.clone()));
+            return Ok(Asked::Answered(known.clone()));
         }
         let request = Request { key: Some(key), previous, membership, grant, ..Request::default() };
         self.open = Some((key, digest, now));
@@ -164,7 +164,7 @@ impl Seat {
         self.answered.take()
     }
 
-    /// Somebody sits down. Returns the frames of the open request.
+    /// The party connects. Returns the frames of the open request.
     pub fn attach(&mut self, now: Duration, connection: u64) -> Vec<Down> {
         self.away_since = None;
         self.end.attach(now, connection)

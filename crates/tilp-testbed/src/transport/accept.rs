@@ -1,5 +1,5 @@
-//! Connections on their way to the service: how many, how long they may say nothing, and who they
-//! are.
+//! Connections on their way to the service: their number, the longest permitted silence, and their
+//! identity.
 
 use std::future::Future;
 use std::io;
@@ -48,7 +48,7 @@ impl Default for Doors {
     }
 }
 
-/// What the service is told about the connection of a request.
+/// Information for the service about the connection of a request.
 #[derive(Clone)]
 pub(super) struct Peer {
     /// Whose certificate it showed; none without TLS.
@@ -65,7 +65,7 @@ impl Peer {
     }
 }
 
-/// A certificate with whom it names.
+/// A certificate with its subject.
 type Certified = (Party, Arc<[u8]>, Arc<Identify>);
 
 /// A connection that closes itself if its hello does not come.

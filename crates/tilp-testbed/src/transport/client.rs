@@ -36,7 +36,7 @@ pub enum Secure {
     Tls(Arc<ClientConfig>),
 }
 
-/// Where to dial, and as whom.
+/// Address of the server, and own identity.
 pub struct Client {
     /// Host and port of the base station.
     pub server: String,
@@ -51,16 +51,16 @@ pub struct Client {
 /// How serving ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The base station said that the run is over.
+    /// The base station reported the end of the run.
     Finished(String),
     /// The process was asked to stop.
     Stopped,
 }
 
-/// Why serving cannot go on.
+/// Why serving cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The base station does not want this client.
+    /// The base station refused this client.
     #[error("the base station refused: {0}")]
     Refused(String),
     /// The work cannot be done.
@@ -211,7 +211,7 @@ impl Talk<'_> {
             Incoming::Request(request, payload) => Work::Request(request, payload),
         };
         let job = Job { stream: self.number, work };
-        self.jobs.send(job).map_err(|_| "nobody computes".to_owned())?;
+        self.jobs.send(job).map_err(|_| "the computing thread has ended".to_owned())?;
         Ok(None)
     }
 
@@ -239,7 +239,7 @@ impl Talk<'_> {
     }
 }
 
-/// The thread that computes, so that heartbeats go on meanwhile.
+/// The thread that computes, so that heartbeats continue meanwhile.
 fn worker<R: Responder + 'static>(
     mut responder: R,
 ) -> (threads::Sender<Job>, mpsc::UnboundedReceiver<Done>) {
@@ -261,7 +261,7 @@ fn worker<R: Responder + 'static>(
     (jobs, done)
 }
 
-/// Whether dialling again would not help.
+/// Whether connecting again would not help.
 fn is_final(status: &Status) -> bool {
     [Code::PermissionDenied, Code::InvalidArgument, Code::FailedPrecondition]
         .contains(&status.code())

@@ -39,7 +39,7 @@ impl Line for Sender {
 }
 
 impl Gate {
-    /// Who says hello, if it may.
+    /// The party that says hello, if it is permitted.
     fn admit(&self, peer: &Peer, hello: &Hello) -> Result<Party, Status> {
         if hello.version != VERSION {
             let text = format!("version = {}, expected {VERSION}", hello.version);
@@ -167,7 +167,7 @@ pub async fn listen(
     Ok(Listening { address, stop })
 }
 
-/// One heartbeat of the hub; whether nobody else uses it any more.
+/// One heartbeat of the hub; whether it has no other users.
 async fn beats_over(interval: &mut tokio::time::Interval, hub: &Arc<Hub>) -> bool {
     interval.tick().await;
     hub.tick();

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 LEVELS = 128
 REACH = 4 / math.log(2)
-# What a step in which nobody trains takes off a return.
+# Deduction from a return for a step without training.
 REJECTED = -1e6
 
 
@@ -59,7 +59,7 @@ def message(xp, p, layers):
 
 
 def decoded(xp, p, reals, category, flag, integer):
-    """What a candidate's actions ask for, as far as it does not depend on the steps before."""
+    """The part of a candidate's actions that does not depend on earlier steps."""
     d = SimpleNamespace(flag=flag)
     cut = xp.minimum(category, p.deepest)
     level = integer(reals[..., 2] * (LEVELS - 1) + 0.5)
@@ -76,7 +76,7 @@ def decoded(xp, p, reals, category, flag, integer):
 
 
 def network(xp, p, d, k, held, owed, integer):
-    """One round on the air: reward without the task term, samples trained, and who trained."""
+    """One round on the air: reward without the task term, number of samples, and the terminals that trained."""
     band, power = p.most
     deadline, closes, give_up = p.deadline
     flag, layer = d.flag[:, k], d.layer[:, k]

@@ -18,7 +18,7 @@ pub enum ExchangeError {
         hint: &'static str,
     },
     /// Too much was given.
-    #[error("the {what} is longer than {MOST_BYTES} bytes, expected at most so many")]
+    #[error("the {what} has more than {MOST_BYTES} bytes, expected at most {MOST_BYTES}")]
     TooLong {
         /// An observation, a decision, an outcome, a line.
         what: &'static str,

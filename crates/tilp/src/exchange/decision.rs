@@ -16,7 +16,7 @@ pub struct DecisionMessage {
     /// The method found nothing that it predicts to be feasible, and fell back to the least bad.
     #[serde(default)]
     pub fallback: bool,
-    /// Places of the terminals in the order in which they train, where they train one after another.
+    /// Indices of the terminals in their order of training, for training one after another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<usize>,
     /// Where copies of the layers live, for methods that train in tiers.
@@ -24,7 +24,7 @@ pub struct DecisionMessage {
     pub tiers: Option<TiersMessage>,
 }
 
-/// What one terminal is to do. One that is not scheduled needs nothing else.
+/// Decision for one terminal. If it is not scheduled, the other fields are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TerminalDecision")]
 pub struct TerminalDecisionMessage {
@@ -48,7 +48,7 @@ pub struct TerminalDecisionMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Tiers")]
 pub struct TiersMessage {
-    /// Up to this layer every terminal has a copy of its own.
+    /// Every terminal has its own copy of the layers up to this one.
     pub own: usize,
     /// The copies of the terminals are averaged.
     pub average_own: bool,
@@ -58,7 +58,7 @@ pub struct TiersMessage {
     pub average_edge: bool,
 }
 
-/// The decision in untrusted bytes, for so many terminals and layers.
+/// Reads a decision from untrusted bytes, for this number of terminals and layers.
 pub fn read_decision(
     bytes: &[u8],
     n_terminals: usize,

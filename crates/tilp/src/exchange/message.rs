@@ -50,7 +50,7 @@ pub enum Reply {
         /// The round.
         #[serde(skip_serializing_if = "Option::is_none")]
         round: Option<u64>,
-        /// Everything that the method needs to go on after this round, if it declared
+        /// State that the method needs to resume after this round, if it declared
         /// `"state": "given"`.
         #[serde(skip_serializing_if = "Option::is_none")]
         state: Option<Value>,
@@ -81,7 +81,7 @@ pub struct Declaration {
     /// Rounds between aggregations; those of the scenario if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate_every: Option<u64>,
-    /// Whether the method can take up a run again. Without it an interrupted run starts anew.
+    /// Whether the method can resume a run. Otherwise an interrupted run starts from the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateUse>,
     /// Seconds that a reply may take; 60 if it is left out.

@@ -1,4 +1,4 @@
-//! What a method is told before the first round, as JSON.
+//! Information for a method before the first round, as JSON.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A run that goes on from a round of another, with something changed.
+//! A run that continues another one from some round, with changed values.
 //!
 //! Runs are deterministic: the rounds before are repeated from the parent's checkpoint, if it is not
 //! later, or else from the start. Then the folder becomes a run of its own.
@@ -16,7 +16,7 @@ use crate::record::{
 use crate::run::Observer;
 use crate::scenario::Cache;
 
-/// What is branched off.
+/// Inputs of a branch.
 #[derive(Clone, Debug)]
 pub struct Branch {
     /// The run that is there.
@@ -25,13 +25,13 @@ pub struct Branch {
     pub folder: PathBuf,
     /// The last round that the two have in common, from 1 on.
     pub round: u64,
-    /// The run that goes on. It may differ in its scenario.
+    /// The continued run. Its scenario may differ.
     pub child: RunSpec,
-    /// What was changed, as it was asked for.
+    /// The requested changes.
     pub overrides: Vec<String>,
 }
 
-/// Files that are needed to go on from a checkpoint.
+/// Files that are needed to resume from a checkpoint.
 const NEEDED: [&str; 6] = [
     "manifest.json",
     "scenario.toml",
@@ -62,7 +62,7 @@ impl Branch {
             match ended {
                 Ok(Ended::Interrupted(round)) if round == self.round => {}
                 ended => {
-                    // The folder is this branch's own: it was not there before.
+                    // The folder was created by this branch.
                     let _ = fs::remove_dir_all(out);
                     return ended;
                 }
@@ -88,7 +88,7 @@ impl Branch {
         let aside = out.with_file_name(unique_name("branch"));
         let copied = copy(&self.folder, &aside).and_then(|()| fs::rename(&aside, out));
         copied.map(|()| true).or_else(|_| {
-            // A parent that is going on may change under the copy: the rounds are repeated then.
+            // A parent that is still running may change during the copy; the rounds are then repeated.
             let _ = fs::remove_dir_all(&aside);
             Ok(false)
         })

@@ -1,4 +1,4 @@
-//! The table-top suite in both engines: whether one says what the other says.
+//! The table-top suite in both engines: how far their results agree.
 
 use rayon::prelude::*;
 
@@ -12,9 +12,9 @@ use crate::tasks::{Episode, EpisodeSet, rollout};
 
 /// The engines compared, in the order of every pair here.
 pub const ENGINES: [Engine; 2] = [Engine::Rapier, Engine::Mujoco];
-/// The share of all episodes that the expert has to master in each engine.
+/// The share of all episodes in which the expert must succeed in each engine.
 pub const EXPERT: f64 = 0.95;
-/// The share of the episodes of any one task that it has to master.
+/// The share of the episodes of each task in which it must succeed.
 pub const EXPERT_TASK: f64 = 0.80;
 
 /// How much is tried.
@@ -157,7 +157,7 @@ impl Trial {
     }
 }
 
-/// What the expert does until it succeeds or its time is over.
+/// Actions of the expert until it succeeds or the episode ends.
 fn perform(cell: &Workcell, episode: &Episode, steps: usize) -> (bool, Vec<[f32; ACTION]>) {
     let mut robot = Robot::reset(cell, episode.start.seed);
     let mut actions = Vec::new();

@@ -1,4 +1,4 @@
-//! The record of a run that goes on: its events, its files, its checkpoints.
+//! The record of a running run: its events, its files, its checkpoints.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::run::Observer;
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::station::Station;
 
-/// What a folder holds to go on from, checked as far as that is possible without the run's parts.
+/// The state in a folder to resume from, checked as far as possible without the run's parts.
 pub(super) struct Saved {
     checkpoint: Checkpoint,
     stream: Stream,
@@ -25,7 +25,7 @@ impl Saved {
     pub(super) fn read(spec: &RunSpec, folder: &mut RunFolder) -> Result<Self, RunError> {
         folder.read_checkpoint(&spec.identity())?;
         folder.lock()?;
-        // Another process may have gone on before the folder was locked.
+        // Another process may have resumed the run before the folder was locked.
         let checkpoint = folder.read_checkpoint(&spec.identity())?;
         let (done, total) = (checkpoint.round, spec.last_round());
         if done > total {
@@ -37,7 +37,7 @@ impl Saved {
 
     /// The metrics, if nothing is left to be done.
     pub(super) fn complete(&self, spec: &RunSpec, folder: &RunFolder) -> Option<Summary> {
-        // With a budget no round is known to be the last; the folder tells.
+        // With a budget the last round is unknown in advance; the folder shows it.
         let may_be_last = [self.checkpoint.round, u64::MAX].contains(&spec.last_round());
         may_be_last.then(|| folder.complete(&self.checkpoint.stream)).flatten()
     }
@@ -142,7 +142,7 @@ impl<'a> Keeper<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, RunError> {
         let files = stream.files().tables(&stream.history)?.checkpoint(state);
-        // The manifest comes last: where it stands, the run has begun.
+        // The manifest is written last: a folder with a manifest contains a run that has started.
         let files = files.scenario(&spec.scenario.to_toml()).manifest(manifest);
         folder.write(&files)?;
         let events = stream.events();
@@ -154,7 +154,7 @@ impl<'a> Keeper<'a> {
         Ok(keeper)
     }
 
-    /// A program of another commit that goes on with a run is named in its manifest too.
+    /// If a program of another commit resumes a run, the manifest names it too.
     fn go_on(&mut self) -> Result<(), RecordError> {
         let mut manifest = self.folder.read_manifest()?;
         let now = &self.spec.about["commit"];
@@ -226,7 +226,7 @@ impl<'a> Keeper<'a> {
         Ended::Interrupted(round)
     }
 
-    /// Notes why the run failed. Whoever started it has the error itself.
+    /// Writes why the run failed. The caller gets the error itself.
     pub(super) fn failed(&mut self, reason: &str) {
         let at = self.now();
         let _ = self.times.note(&ProcessEvent::Failed { reason }, at);

@@ -1,4 +1,4 @@
-//! What is done with scenarios: runs, what is made of them, single plans, base policies, health checks.
+//! Uses of scenarios: runs, studies and reports, single plans, base policies, health checks.
 
 mod branch;
 pub mod channel;

@@ -1,4 +1,4 @@
-//! What a run folder says was run.
+//! The identity of the run in a folder.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub fn read_run_identity(
     Ok((scenario, method, Seeds { seed, replicate }))
 }
 
-/// What the method of a run declared; none if it did not.
+/// Declarations of the method of a run, if it made any.
 pub(super) fn declaration(manifest: &Value) -> Result<Option<Declaration>, String> {
     let read = |declared: &Value| Declaration::read(declared.to_string().as_bytes());
     manifest.get("declared").map(read).transpose().map_err(|error| error.to_string())

@@ -25,7 +25,7 @@ pub struct Pretraining {
 }
 
 impl Pretraining {
-    /// What made the policy that comes with the program for this scenario's suite of tasks.
+    /// Settings of the shipped base policy for this scenario's suite of tasks.
     pub fn shipped(scenario: &Scenario) -> Self {
         match suite_of(scenario).name {
             "libero-object" => Self::LIBERO,
@@ -33,7 +33,7 @@ impl Pretraining {
         }
     }
 
-    /// What made the one for the table-top suite.
+    /// Settings of the base policy for the table-top suite.
     pub const TABLETOP: Self = Self {
         seed: 9000,
         cells: 6,
@@ -44,7 +44,7 @@ impl Pretraining {
         rate: 1e-3,
     };
 
-    /// What made the one for LIBERO's suite: cameras that are hardly turned.
+    /// Settings of the base policy for LIBERO's suite: cameras with small rotations.
     pub const LIBERO: Self = Self { cells: 2, narrow: 0.1, steps: 3000, ..Self::TABLETOP };
 }
 

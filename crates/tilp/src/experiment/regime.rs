@@ -1,4 +1,4 @@
-//! The radio regime of a cell: who misses the deadline, and whether deciding jointly could help.
+//! The radio regime of a cell: which terminals miss the deadline, and whether joint decisions could help.
 
 use crate::allocate::need;
 use crate::allocate::solve::{Need, finish_at};
@@ -10,7 +10,7 @@ use crate::world::{Channel, Radio};
 /// The radio regime, on the true channel and hardware.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Regime {
-    /// Share of the terminals that miss the deadline in a median round: everybody scheduled, an
+    /// Share of the terminals that miss the deadline in a median round: all scheduled, an
     /// even split, nothing compressed, the shallowest cut.
     pub late_median: f64,
     /// Share of all these misses that falls on terminals which miss more than half of the rounds.
@@ -18,8 +18,8 @@ pub struct Regime {
     /// Share of the terminals that make it at their median fade with a tenth of the band and 90 %
     /// compression, at the best cut they can hold.
     pub reachable: f64,
-    /// Share of the rounds in which those who could make it alone, uncompressed, cannot make it
-    /// together.
+    /// Share of the rounds in which the band is too small for all terminals together that could meet the
+    /// deadline alone, uncompressed.
     pub crowded: f64,
     /// Share of the terminals that cannot hold the deepest cut.
     pub short_of_memory: f64,
@@ -116,7 +116,7 @@ fn is_reachable(radio: &Radio, n: usize) -> bool {
         })
 }
 
-/// Whether those who could make it alone cannot make it together, uncompressed.
+/// Whether the band is too small for all terminals that could meet the deadline alone, uncompressed.
 fn is_crowded(radio: &Radio, fades: &[f64]) -> bool {
     let job = job(radio, radio.cost.limits.cuts[0], 0.0);
     let (band, deadline) = (radio.cost.limits.bandwidth, radio.cost.limits.deadline);

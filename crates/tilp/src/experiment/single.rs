@@ -18,7 +18,7 @@ use crate::snapshot::SnapshotError;
 use crate::tasks::tabletop::Engine;
 use crate::world::{Examiner, Laboratory, Learner};
 
-/// What is run.
+/// Specification of a run.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     /// The scenario.
@@ -31,17 +31,17 @@ pub struct RunSpec {
     pub replicate: u64,
     /// Rounds between checkpoints.
     pub checkpoint_every: u64,
-    /// What the manifest says besides: versions and host.
+    /// Further entries of the manifest: versions and host.
     pub about: Value,
 }
 
-/// A clock. The library has none of its own: the caller lends it one.
+/// A clock. The library has none; the caller passes it.
 pub trait Time: Sync {
     /// Wall time in seconds since some fixed moment.
     fn seconds(&self) -> f64;
     /// Wall time in seconds since 1970.
     fn epoch_seconds(&self) -> f64;
-    /// A clock that plans with a budget may read; none if there is no such thing.
+    /// A clock for plans with a time budget, if there is one.
     fn clock(&self) -> Option<Clock> {
         None
     }
@@ -98,7 +98,7 @@ impl From<CellError> for RunError {
 }
 
 impl RunSpec {
-    /// What a checkpoint must agree with.
+    /// Identity that a checkpoint must match.
     pub fn identity(&self) -> Identity {
         Identity {
             method: self.method.name().to_owned(),
@@ -108,12 +108,12 @@ impl RunSpec {
         }
     }
 
-    /// What the run is drawn from.
+    /// Seed of the run.
     pub fn seeds(&self) -> Seeds {
         Seeds { seed: self.seed, replicate: self.replicate }
     }
 
-    /// The round after which a run ends in any case. With a budget there is none.
+    /// The last round of a run, if it has no budget.
     pub(super) fn last_round(&self) -> u64 {
         if self.scenario.budget().is_none() { self.scenario.rounds() } else { u64::MAX }
     }
@@ -157,7 +157,7 @@ impl RunSpec {
     }
 }
 
-/// Runs into a new folder, or goes on in one that holds a checkpoint. No other process may write
+/// Runs into a new folder, or resumes in one with a checkpoint. No other process may write
 /// into the folder meanwhile.
 pub fn run_single(
     spec: &RunSpec,
@@ -220,7 +220,7 @@ struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    /// Runs with these parts, whatever learns in the cell.
+    /// Runs with these parts, for any kind of learner.
     fn run<L: Learner, X: Examiner<L>, V: Evaluator>(
         self,
         mut parts: Parts<L, X, V>,
@@ -234,7 +234,7 @@ impl<'a> Process<'a> {
         ended
     }
 
-    /// Makes the folder of a new run appear, or takes up what was saved.
+    /// Creates the folder of a new run, or restores the saved state.
     fn begin<L: Learner, X: Examiner<L>, V: Evaluator>(
         self,
         parts: &mut Parts<L, X, V>,

@@ -28,7 +28,7 @@ pub const MEASURED: [&str; 3] = [
     "evaluation.final_episodes=32",
 ];
 
-/// The file that holds what was found.
+/// File of the findings.
 const FOUND: &str = "tune.json";
 
 /// Learning rates: of the server side and of the terminal side.
@@ -53,7 +53,7 @@ impl RatePair {
         Ok(Self { server_rate: number(server)?, terminal_rate: number(terminal)? })
     }
 
-    /// What it is called in tables and folders.
+    /// Its name in tables and folders.
     fn label(&self) -> String {
         format!("{}/{}", self.server_rate, self.terminal_rate)
     }
@@ -68,7 +68,7 @@ pub fn usual_rates(scenario: &Scenario) -> Vec<RatePair> {
         .collect()
 }
 
-/// What is tuned, and on what.
+/// Method, scenario, rates and seeds of a tuning.
 #[derive(Clone, Debug)]
 pub struct Tuning {
     /// The scenario with the rounds and episodes of every run.
@@ -81,7 +81,7 @@ pub struct Tuning {
     pub seeds: Vec<u64>,
 }
 
-/// What was found, as `tune.json` has it.
+/// Findings, as in `tune.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     /// Name of the scenario.
@@ -105,7 +105,7 @@ pub struct Tuned {
     pub at_edge: bool,
 }
 
-/// What the runs with one rate show.
+/// Results of one rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateRow {
     /// The rates.
@@ -123,7 +123,7 @@ pub struct RateRow {
     pub diverged: usize,
     /// Runs that failed for another reason, or are not done.
     pub missing: usize,
-    /// Whether every run is stable; none if that cannot be said.
+    /// Whether every run is stable; `None` if it cannot be decided.
     pub stable: Option<bool>,
 }
 
@@ -142,7 +142,7 @@ impl Tuning {
         Ok(())
     }
 
-    /// Where it lies unless it is said: every scenario and method has a folder of its own.
+    /// Default folder: separate for every scenario and method.
     pub fn usual_folder(&self) -> PathBuf {
         let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
         let scenario: String = self.scenario.name().chars().map(plain).collect();
@@ -151,7 +151,7 @@ impl Tuning {
         PathBuf::from(format!("studies/tune-{scenario}-{method}-{hash}"))
     }
 
-    /// The runs, in one folder. Seeds are outermost: what was cut short has whole seeds.
+    /// The runs, in one folder. Seeds are outermost: an interrupted tuning has complete seeds.
     pub fn study(&self, folder: &Path) -> Result<StudyFolder, StudyError> {
         self.check_folder(folder)?;
         self.method.training(&self.scenario)?; // a fixed compression is within the limit
@@ -192,7 +192,7 @@ impl Tuning {
         Ok(())
     }
 
-    /// Judges the rates by the runs that are done, and keeps what was found.
+    /// Evaluates the rates by the finished runs and writes the findings.
     pub fn judge(&self, study: &StudyFolder) -> Result<Tuned, StudyError> {
         let rows = self.rates.iter().map(|&rates| self.row(rates, study));
         let tuned = self.tuned(rows.collect::<Result<_, _>>()?);
@@ -236,7 +236,7 @@ impl Tuning {
     }
 }
 
-/// What the runs of one rate show, one entry for each seed.
+/// Results of one rate, one entry per seed.
 fn row(rates: RatePair, runs: &[Option<Finished>], diverged: usize) -> RateRow {
     let success: Vec<Option<f64>> =
         runs.iter().map(|run| run.as_ref()?.summary.success_final).collect();
@@ -272,7 +272,7 @@ fn best(rows: &[RateRow]) -> Option<usize> {
     best.map(|(at, _)| at)
 }
 
-/// What was found as a table in Markdown.
+/// The findings as a table in Markdown.
 pub fn as_markdown(tuned: &Tuned) -> String {
     let Tuned { scenario, version, hash, method, rounds, seeds, .. } = tuned;
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();

@@ -15,10 +15,10 @@ use crate::record::{
 use crate::round::{SuccessCount, TerminalId, TerminalSuccess};
 use crate::scenario::{Registry, suite_of};
 
-/// What was found in a run folder.
+/// Findings in a run folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// What was checked, a line each.
+    /// Completed checks, one line each.
     pub checked: Vec<String>,
     /// What could not be checked, and why.
     pub unchecked: Vec<String>,

@@ -1,4 +1,4 @@
-//! Axes: from data to pixels, and where the ticks stand.
+//! Axes: from data to pixels, and positions of the ticks.
 
 /// How values are laid out along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub enum Scale {
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// Its label, with the unit.
     pub label: String,
     /// Its scale.
     pub scale: Scale,
     /// From where to where; from the data if not given.
     pub range: Option<(f64, f64)>,
-    /// What stands at 1, 2, 3 and so on; numbers if nothing is given.
+    /// Names of the ticks at 1, 2, 3 and so on; numbers if empty.
     pub names: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Axis {
         Self { label: label.into(), scale, range: None, names: Vec::new() }
     }
 
-    /// An axis of things that have names: the first stands at 1.
+    /// An axis of named items: the first is at 1.
     pub fn of_names(label: &str, names: Vec<String>) -> Self {
         let range = Some((0.5, names.len() as f64 + 0.5));
         Self { label: label.into(), scale: Scale::Linear, range, names }
@@ -60,7 +60,7 @@ impl Axis {
         }
     }
 
-    /// A little room on both sides, and some where all values are one.
+    /// A margin on both sides, also if all values are equal.
     fn padded(&self, low: f64, high: f64) -> (f64, f64) {
         let (a, b) = (place(self.scale, low), place(self.scale, high));
         let room = match self.scale {
@@ -95,7 +95,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Where a value stands, 0 at the start of the axis and 1 at its end.
+    /// Position of a value, 0 at the start of the axis and 1 at its end.
     pub(super) fn share(&self, value: f64) -> f64 {
         let span = self.high - self.low;
         if span > 0.0 { (place(self.scale, value) - self.low) / span } else { 0.5 }

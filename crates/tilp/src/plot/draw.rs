@@ -347,7 +347,7 @@ fn escaped(text: &str) -> String {
             '>' => safe += "&gt;",
             '&' => safe += "&amp;",
             '"' => safe += "&quot;",
-            // No characters of XML, whatever stands before them.
+            // Characters that XML does not allow.
             '\u{fffe}' | '\u{ffff}' => safe.push(' '),
             c if c.is_control() => safe.push(' '),
             c => safe.push(c),

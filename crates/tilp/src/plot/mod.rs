@@ -51,7 +51,7 @@ pub struct Panel {
 /// Data of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name in the legend; nothing there if it is empty or stands there already.
+    /// Its name in the legend; no entry if it is empty or already present.
     pub name: String,
     /// Its colour.
     pub colour: Colour,

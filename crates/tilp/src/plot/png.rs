@@ -33,7 +33,7 @@ pub(super) fn tree(svg: &str) -> Tree {
     Tree::from_str(svg, &options).expect("a figure is an SVG")
 }
 
-/// A picture of an SVG file of this module, with so many pixels for each of its units.
+/// A picture of an SVG file of this module, with this number of pixels per unit.
 pub(super) fn png(svg: &str, density: f32) -> Vec<u8> {
     let tree = tree(svg);
     let size = tree.size().to_int_size().scale_by(density).expect("a figure has a size");

@@ -1,4 +1,4 @@
-//! A file that is only appended to while a run goes on. It is never renamed, so whoever reads it
+//! A file that is only appended to during a run. It is never renamed, so a reader
 //! may keep it open.
 
 use std::fs::{self, File, OpenOptions};

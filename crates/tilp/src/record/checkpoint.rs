@@ -92,7 +92,7 @@ impl Checkpoint {
         [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &body].concat()
     }
 
-    /// The checkpoint in untrusted bytes, to go on from; `path` is named in the error.
+    /// Reads a checkpoint from untrusted bytes; errors name `path`.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, RecordError> {
         Self::of_version(format::CHECKPOINT, bytes, path)
     }

@@ -61,7 +61,7 @@ fn quoted(name: &str) -> String {
 
 fn from_csv<R: Row>(text: &str, path: &Path) -> Result<Vec<R>, RecordError> {
     let malformed = |reason: String| RecordError::Malformed { path: path.to_owned(), reason };
-    // A run that is going on may be about to write its last line.
+    // The last line of an unfinished run may be incomplete.
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let mut reader = csv::Reader::from_reader(&text.as_bytes()[..whole]);
     let header = reader.headers().map_err(|e| malformed(e.to_string()))?;

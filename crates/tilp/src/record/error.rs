@@ -19,7 +19,7 @@ pub enum RecordError {
     /// A new run was to be written over an old one.
     #[error(
         "run folder {} already holds files, expected a new or empty folder: choose another \
-         --out, or go on with this run by --resume {}",
+         --out, or resume this run with --resume {}",
         path.display(), path.display()
     )]
     InUse {
@@ -41,7 +41,7 @@ pub enum RecordError {
         /// The file.
         path: PathBuf,
     },
-    /// There is nothing to go on from.
+    /// There is no checkpoint to resume from.
     #[error(
         "run folder {} has no {}, expected a folder that a run has written",
         path.display(), name
@@ -85,7 +85,7 @@ pub enum RecordError {
         /// Value of the run to be resumed.
         expected: String,
     },
-    /// A text file of the folder does not hold what it should.
+    /// A text file of the folder has wrong contents.
     #[error("{}: {reason}", path.display())]
     Malformed {
         /// The file.
@@ -111,7 +111,7 @@ impl RecordError {
     }
 }
 
-/// A value from an untrusted file, short enough to stand in one line.
+/// A value from an untrusted file, shortened to fit in one line.
 pub(super) fn shortened(text: &str) -> String {
     let flat = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     flat.take(120).collect()

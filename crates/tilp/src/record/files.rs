@@ -68,7 +68,7 @@ impl Files {
         self.with(EVENTS, bytes)
     }
 
-    /// `summary.json`. It is written last: where it stands, the run is complete.
+    /// `summary.json`. It is written last: a folder with it contains a complete run.
     pub fn summary(self, summary: &Summary) -> Self {
         self.with(SUMMARY, lines(&serde_json::json!(summary)))
     }

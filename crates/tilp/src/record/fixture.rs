@@ -75,7 +75,7 @@ pub(super) fn events(n_rounds: u64) -> Vec<Event> {
     events
 }
 
-/// The end of a run of so many rounds.
+/// The end of a run with this number of rounds.
 pub(super) fn finished(round: u64) -> Event {
     let summary = Summary::of(&history(round), &evaluation());
     let terminals = evaluation().terminals.iter().collect();
@@ -114,7 +114,7 @@ pub(super) fn identity() -> Identity {
     Identity { method: "deficit".into(), seed: 7, replicate: 0, scenario: "abc123".into() }
 }
 
-/// A folder for one test, gone at its end.
+/// A folder for one test, removed at its end.
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {

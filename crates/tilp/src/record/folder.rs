@@ -104,7 +104,7 @@ impl RunFolder {
         self.read_json(SUMMARY)
     }
 
-    /// `summary.json` as it stands.
+    /// The text of `summary.json`.
     pub(crate) fn read_summary_value(&self) -> Result<Value, RecordError> {
         self.read_json(SUMMARY)
     }
@@ -291,7 +291,7 @@ impl RunFolder {
     fn stage(&mut self, files: &Files) -> Result<(), RecordError> {
         let staged = aside(&self.path)?;
         fs::create_dir_all(&staged).map_err(RecordError::io("create", &staged))?;
-        // Whoever holds the lock may clear away what a kill left behind.
+        // The holder of the lock may remove files that a killed process left.
         let lock = locked(&staged, &self.path)?;
         let built = clear(&staged)
             .and_then(|()| files.in_order().try_for_each(|(n, b)| write_atomic(&staged, n, b)))
@@ -408,7 +408,7 @@ fn aside(path: &Path) -> Result<PathBuf, RecordError> {
     Ok(path.with_file_name(format!(".{}.part", name.to_string_lossy())))
 }
 
-/// A hidden name for a file on its way, which nobody else has: not another thread, nor another machine
+/// A hidden, unique name for a temporary file, also across threads and machines
 /// on the same disk. The number of the process would not do, it is 1 in every container.
 pub fn unique_name(name: &str) -> String {
     // The standard library's keys of maps are the one source of chance that the system hands out.

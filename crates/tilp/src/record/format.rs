@@ -13,7 +13,7 @@ pub const EVENTS: u64 = 1;
 pub const EVENTS_NAME: &str = "tilp-events";
 /// `timing.jsonl`: `version` in its `started` and `resumed` lines.
 pub const TIMING: u64 = 1;
-/// `checkpoint/state.safetensors`: `version` in its metadata. A run goes on only from this one.
+/// `checkpoint/state.safetensors`: `version` in its metadata. A run resumes only from this one.
 pub const CHECKPOINT: u64 = 5;
 /// The name of that format.
 pub const CHECKPOINT_NAME: &str = "tilp-checkpoint";

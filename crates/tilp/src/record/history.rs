@@ -5,7 +5,7 @@ use super::files::{CALIBRATION, EPISODES, ROUNDS, TERMINALS};
 use super::table::differ;
 use super::{CalibrationRow, EpisodeKind, EpisodeRow, RoundRow, TerminalRow};
 
-/// All rows of a run so far. They are made of its events and of nothing else, so a resumed run
+/// All rows of a run so far. They depend on its events only, so a resumed run
 /// writes the same files as one that was never stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {

@@ -1,4 +1,4 @@
-//! The metrics of the paper and those beside them, each a function of rows or counts.
+//! The metrics of the paper and additional ones, each a function of rows or counts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub enum FirstPassage {
 }
 
 impl FirstPassage {
-    /// Whether this is what scenarios have that do not say.
+    /// Whether this is the default of scenarios without the key.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_lucky_measurement_is_no_arrival_if_the_mean_of_three_counts() {
         let curve = [0.5, 0.7, 0.4, 0.6, 0.6, 0.6, 0.66, 0.9].map(Some);
-        // Rounds without a measurement stand between the third and the fourth.
+        // Rounds without a measurement are between the third and the fourth.
         let curve = [&curve[..3], &[None, None], &curve[3..]].concat();
         let rounds = rows(&curve);
         let reached = |threshold| rounds_to_accuracy(&rounds, threshold, FirstPassage::MeanOfThree);

@@ -10,7 +10,7 @@ use super::{RecordError, RunFolder, Summary, format};
 /// Something about the process that does a run.
 #[derive(Clone, Copy, Debug)]
 pub enum ProcessEvent<'a> {
-    /// Demonstrations of so many terminals are made.
+    /// Number of terminals whose demonstrations are complete.
     Demonstrations {
         /// Terminals done.
         done: usize,
@@ -24,7 +24,7 @@ pub enum ProcessEvent<'a> {
         /// Rounds in all.
         rounds: u64,
     },
-    /// The run goes on.
+    /// The run continues.
     Resumed {
         /// The last round that was done before.
         round: u64,

@@ -1,5 +1,5 @@
-//! How a run lives through its events: the area under its success curve, and the time until what
-//! an event cost is back.
+//! Effect of events on a run: the area under its success curve, and the time until the cost of
+//! an event is recovered.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use super::RoundRow;
 pub struct EventMark {
     /// It happened at the start of this round.
     pub round: u64,
-    /// What it is called.
+    /// Name of the event.
     pub name: String,
 }
 
 /// What an event cost, and when that was recovered. Success is measured on report episodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSummary {
-    /// What it is called.
+    /// Name of the event.
     pub name: String,
     /// It happened at the start of this round.
     pub round: u64,

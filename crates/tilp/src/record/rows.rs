@@ -65,7 +65,7 @@ row!(
 );
 
 row!(
-    /// One row of `terminals.parquet`. NaN stands where there is no value.
+    /// One row of `terminals.parquet`. NaN means no value.
     TerminalRow {
         /// The round, counted from 1.
         round: u64,

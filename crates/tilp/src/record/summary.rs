@@ -242,7 +242,7 @@ fn success_by_task(evaluation: &Evaluation) -> BTreeMap<String, Option<f64>> {
     names.map(|(task, name)| (name.clone(), rate(task))).collect()
 }
 
-/// Of the rounds in which a terminal was there, the share in which it was scheduled; the least of
+/// Share of the rounds of a terminal's presence in which it was scheduled; the least of
 /// all terminals.
 fn participation_min(history: &History) -> Option<f64> {
     let mut counts: BTreeMap<u64, [u64; 2]> = BTreeMap::new();

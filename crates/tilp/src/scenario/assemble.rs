@@ -46,7 +46,7 @@ pub(super) const BASES: [(&str, &[u8]); 2] = [
     ("builtin:libero-object", include_bytes!("base-libero-object.safetensors")),
 ];
 
-/// The parts of a run: one for each role. What learns, who examines and who evaluates belong
+/// The parts of a run: one for each role. Learner, examiner and evaluator belong
 /// together.
 pub struct Parts<L = Halves, X = Robots, V = RobotEvaluator> {
     /// The physical side.
@@ -116,7 +116,7 @@ pub fn assemble(
     robots(scenario, method, seed.into(), None, cache, progress)
 }
 
-/// A run put together, by what learns in it.
+/// A run with its parts, by kind of learner.
 pub enum World {
     /// A policy that moves robots.
     Robots(Box<Parts>),
@@ -180,7 +180,7 @@ fn robots(
     })
 }
 
-/// What is the same whatever learns.
+/// Parts that do not depend on the learner.
 pub(super) struct StationParts {
     pub station: Station,
     pub radio: Radio,
@@ -197,7 +197,7 @@ pub fn evaluator(scenario: &Scenario, seed: u64) -> Result<RobotEvaluator, Scena
     Ok(RobotEvaluator::new(fleet, policy))
 }
 
-/// The base station with its method, and the true radio and hardware: the same whatever learns.
+/// The base station with its method, and the true radio and hardware, for every kind of learner.
 pub(super) fn station_and_radio(
     scenario: &Scenario,
     method: Method,
@@ -327,7 +327,7 @@ fn data_sets(
     Ok(sets)
 }
 
-/// What the twin is told beforehand: nothing of it is hidden truth.
+/// Prior information of the twin; it contains no hidden truth.
 pub(super) fn known(
     raw: &raw::Raw,
     cost: &CostModel,
@@ -414,7 +414,7 @@ pub(super) fn rates(raw: &raw::Raw, method: &Method) -> RateSchedule {
     }
 }
 
-/// Where the terminals of a drawn channel stand.
+/// Positions of the terminals of a drawn channel.
 pub(super) fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
     let cell = &raw.cell;
     let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
@@ -427,7 +427,8 @@ fn channel(scenario: &Scenario, places: &[Place], seed: Seed) -> Result<Channel,
     let cell = &scenario.raw.cell;
     if let Some(recording) = recording(scenario)? {
         let trace = recording.trace(cell.n_terminals);
-        return trace.map(Channel::Recorded).map_err(|error| wrong_trace(scenario, &error));
+        let named = |error| wrong_trace(scenario, format!("{}: {error}", cell.trace));
+        return trace.map(Channel::Recorded).map_err(named);
     }
     let around = Surroundings {
         environment: cell.environment,
@@ -460,15 +461,15 @@ pub fn recording(scenario: &Scenario) -> Result<Option<Recording>, ScenarioError
         Some((_, bytes)) => Recording::from_npz(bytes.to_vec()),
         None => read_recording(&scenario.folder.join(&cell.trace)),
     };
-    recording.map(Some).map_err(|error| wrong_trace(scenario, &error))
+    recording.map(Some).map_err(|error| match error {
+        // The reason contains the path.
+        RecordingError::File { .. } => wrong_trace(scenario, error.to_string()),
+        _ => wrong_trace(scenario, format!("{}: {error}", cell.trace)),
+    })
 }
 
-fn wrong_trace(scenario: &Scenario, error: &dyn std::error::Error) -> ScenarioError {
-    ScenarioError::Field {
-        field: "cell.trace".into(),
-        reason: format!("{}: {error}", scenario.raw.cell.trace),
-        place: scenario.place.clone(),
-    }
+fn wrong_trace(scenario: &Scenario, reason: String) -> ScenarioError {
+    ScenarioError::Field { field: "cell.trace".into(), reason, place: scenario.place.clone() }
 }
 
 /// Reads a recorded channel: an `.npz` file, a folder of DeepMIMO, or a table of gains.

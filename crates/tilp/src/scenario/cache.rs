@@ -15,7 +15,7 @@ pub struct Cache {
     folder: PathBuf,
 }
 
-/// Why demonstrations could not be kept. A run goes on without a cache.
+/// Why demonstrations could not be stored. A run continues without a cache.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep demonstrations in {path}: {reason}")]
 pub struct CacheError {

@@ -1,5 +1,5 @@
-//! Dated events: from what a scenario says to who is there, what robots do and what the air is
-//! like in which round. All of it is a function of scenario, seed and round, so that a resumed run
+//! Dated events: from the entries of a scenario to presence, work and channel of the terminals
+//! in each round. All of it is a function of scenario, seed and round, so that a resumed run
 //! meets the same events.
 
 use super::raw::{self, Event, Raw, TerminalRef};
@@ -62,7 +62,7 @@ pub(super) fn marks(raw: &Raw) -> Vec<EventMark> {
     raw.events.iter().map(mark).collect()
 }
 
-/// Who is in the cell when. A terminal that joins before it has ever left is absent at first.
+/// Presence of terminals by round. A terminal whose first event is a join is absent before.
 pub(super) fn presence(raw: &Raw) -> Presence {
     let changes: Vec<world::Change> = (raw.events.iter())
         .map(|event| world::Change {

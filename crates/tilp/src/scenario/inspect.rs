@@ -1,4 +1,4 @@
-//! A scenario with everything it names opened: for who checks a file before a run.
+//! A scenario with all its files opened, to check it before a run.
 
 use super::assemble::{cost_model, policy, radio};
 use super::load::merged_tables;
@@ -44,13 +44,13 @@ pub fn inspect(scenario: &Scenario, seed: u64) -> Result<Inspection, ScenarioErr
     Ok(Inspection { radio, tasks, opened })
 }
 
-/// Tables of shares in which a file sets some entries and gets the others from the scenario that it
+/// Tables of shares in which a file sets some entries and inherits the others from the scenario that it
 /// extends, a line each.
 pub fn merged_shares(name: &str) -> Result<Vec<String>, ScenarioError> {
     merged_tables(name, &["tasks.shares", "profile.tasks"])
 }
 
-/// The channel that a scenario with a drawn one has with a seed, over so many rounds.
+/// The drawn channel of a scenario and seed, over this number of rounds.
 pub fn drawn_channel(
     scenario: &Scenario,
     seed: u64,

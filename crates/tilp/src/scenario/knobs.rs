@@ -24,7 +24,7 @@ pub struct Baselines {
     pub hsfl: Hsfl,
     /// FedSL.
     pub fedsl: FedSl,
-    /// What AdaptSFL and HSFL share.
+    /// Common knobs of AdaptSFL and HSFL.
     pub tiers: TierKnobs,
 }
 
@@ -40,7 +40,7 @@ pub struct Guard {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FedAvg {
-    /// Share of the terminals a round, C.
+    /// Share of the terminals per round, C.
     pub fraction: f64,
     /// How much a terminal trains in one round.
     pub local: Local,
@@ -70,19 +70,19 @@ pub struct Hsfl {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FedSl {
-    /// Energy of all terminals together allowed a round in the long run; 0 for no budget.
+    /// Long-run energy budget per round of all terminals together; 0 for no budget.
     pub energy_budget_j: f64,
     /// Weight V of a second of latency.
     pub time_weight: f64,
-    /// Share of the terminals that takes part at least.
+    /// Least share of the terminals that takes part.
     pub threshold: f64,
-    /// Turns of cuts and bandwidths a plan, at most.
+    /// Largest number of alternations of cuts and bandwidths per plan.
     pub turns: usize,
     /// The same while energy has a price.
     pub priced_turns: usize,
 }
 
-/// What the reference `oracle`, TiLP otherwise, is told of the true world.
+/// Parts of the hidden truth that the reference `oracle` receives. It is TiLP otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Oracle {
@@ -92,9 +92,9 @@ pub(super) struct Oracle {
     pub training: bool,
     /// The success of every terminal, once per calibration interval.
     pub task: bool,
-    /// Samples of each terminal that a true loss is taken over.
+    /// Samples of each terminal for a true loss.
     pub loss_samples: usize,
-    /// Episodes of each terminal that a true success is taken over.
+    /// Episodes of each terminal for a true success.
     pub success_episodes: usize,
 }
 
@@ -125,7 +125,7 @@ impl Baselines {
         FedSlKnobs { budget_j, time_weight, threshold, turns, priced_turns }
     }
 
-    /// Refuses what is out of range.
+    /// Refuses values out of range.
     pub(super) fn check(&self, checker: &Checker) -> Result<(), ScenarioError> {
         let field = |name: &str| format!("methods.baselines.{name}");
         checker.between(&field("guard.margin"), self.guard.margin, 0.01, 1.0)?;

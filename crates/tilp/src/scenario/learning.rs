@@ -28,11 +28,11 @@ pub(super) struct Learning {
     pub aggregate_every: u64,
     /// Compression operator.
     pub compressor: Compressor,
-    /// What a payload is billed.
+    /// The billed size of a payload.
     pub payload: Payload,
     /// Whether model exchange is billed.
     pub sync: Sync,
-    /// How the server steps where terminals train side by side.
+    /// Steps of the server when terminals train in parallel.
     #[serde(default, skip_serializing_if = "Server::is_default")]
     pub server: Server,
     /// The update rule of both sides. Absent: `sgd` if `momentum` is 0, else `momentum`.
@@ -48,7 +48,7 @@ pub(super) struct Learning {
     /// Largest norm of the gradient of all layers that one side steps at once; 0 for no limit.
     #[serde(default, skip_serializing_if = "is_off")]
     pub clip: f64,
-    /// What becomes of a terminal's optimiser state when an aggregation replaces its layers.
+    /// Treatment of a terminal's optimiser state when an aggregation replaces its layers.
     #[serde(default, skip_serializing_if = "StateAtAggregation::is_default")]
     pub state_at_aggregation: StateAtAggregation,
     /// Bits of a parameter when layers are downloaded and copies uploaded: 32, 16 (IEEE half
@@ -59,7 +59,7 @@ pub(super) struct Learning {
     /// What is trained: all parameters, or low-rank adapters over the frozen base policy.
     #[serde(default, skip_serializing_if = "Trainable::is_default")]
     pub trainable: Trainable,
-    /// Factor of what adapters add to a weight.
+    /// Factor of the product that adapters add to a weight.
     #[serde(default = "unscaled", skip_serializing_if = "is_unscaled")]
     pub lora_scale: f64,
 }
@@ -97,14 +97,14 @@ fn is_off(limit: &f64) -> bool {
     *limit == 0.0
 }
 
-/// How the server steps where terminals train side by side.
+/// Steps of the server when terminals train in parallel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Server {
     /// Once a round, with the weighted mean of the gradients: the paper's Eq. `server-gradient`.
     #[default]
     Averaged,
-    /// After every terminal, in an order drawn anew each round, as in version 2 of SplitFed.
+    /// After every terminal, in an order drawn in each round, as in version 2 of SplitFed.
     Sequential,
 }
 
@@ -175,7 +175,7 @@ impl Learning {
         }
     }
 
-    /// Refuses what a scenario without tensors cannot have: its table says what is trained.
+    /// Refuses keys that a scenario without tensors cannot have; its table defines the trained part.
     pub(super) fn check_profile(&self, checker: &Checker) -> Result<(), ScenarioError> {
         match self.trainable {
             Trainable::All => Ok(()),
@@ -186,7 +186,7 @@ impl Learning {
         }
     }
 
-    /// Refuses what is out of range.
+    /// Refuses values out of range.
     pub(super) fn check(&self, checker: &Checker) -> Result<(), ScenarioError> {
         checker.within("learning.batch", self.batch as u64, 1, 4096)?;
         checker.between("learning.server_rate", self.server_rate, 0.0, 100.0)?;

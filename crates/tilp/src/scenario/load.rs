@@ -80,7 +80,7 @@ pub enum ScenarioError {
         /// File, built-in or `--set`.
         place: String,
     },
-    /// A method that is a program of its own did not start as one.
+    /// An external program did not start as a method.
     #[error(transparent)]
     Program(Box<ProgramError>),
 }

@@ -88,7 +88,7 @@ impl Scenario {
         Self::checked(load::vary(table, &self.place, self.folder.clone(), overrides)?)
     }
 
-    /// The same scenario with learning rates of its own for a method: server side, terminal side.
+    /// The same scenario with separate learning rates for a method: server side, terminal side.
     pub fn with_rates(&self, method: &str, rates: [f64; 2]) -> Result<Self, ScenarioError> {
         let [server_rate, terminal_rate] = rates;
         let mut raw = self.raw.clone();
@@ -106,7 +106,7 @@ impl Scenario {
         profile::read_tables(&mut loaded)?;
         check::check(&loaded)?;
         let Loaded { mut raw, place, folder } = loaded;
-        // The resolved scenario stands in a run folder: its files must be found from there too.
+        // The resolved scenario is written to a run folder; paths must be valid from there too.
         let data = raw.tasks.libero.as_mut().map(|libero| &mut libero.data);
         for path in [&mut raw.cell.trace, &mut raw.model.base].into_iter().chain(data) {
             if !path.is_empty() && !path.starts_with("builtin") {

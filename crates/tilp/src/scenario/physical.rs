@@ -12,7 +12,7 @@ use crate::units::{Gain, Seconds};
 use crate::wireless::{RateModel, Recording};
 use crate::world::Fleet;
 
-/// The link of one terminal in one round, as it truly is.
+/// The true link of one terminal in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrueLink {
     /// Large-scale gain, blockages included.
@@ -32,12 +32,12 @@ pub struct TrueChannel {
     pub interval: Seconds,
     /// How fading enters the rate.
     pub model: RateModel,
-    /// At which rate the way down goes.
+    /// Rate of the downlink.
     pub downlink: Downlink,
 }
 
-/// The channel that the terminals of a scenario and seed meet in its first rounds. It is the
-/// cell's hidden truth: only what stands for the air may use it.
+/// The channel of a scenario and seed in its first rounds. It is hidden from methods: only a
+/// replacement of the radio may use it.
 pub fn true_channel(
     scenario: &Scenario,
     seed: u64,
@@ -103,7 +103,7 @@ fn recorded_map(recording: &Recording) -> Option<CellMap> {
     })
 }
 
-/// What every cut of a scenario's model costs a terminal.
+/// Costs of a terminal at every cut of a scenario's model.
 pub fn cut_profiles(scenario: &Scenario) -> Result<Profile, ScenarioError> {
     Ok(cost_model(scenario)?.profile)
 }

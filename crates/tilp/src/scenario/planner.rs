@@ -1,4 +1,4 @@
-//! The planner by itself: what a base station needs to plan, and no world.
+//! The planner alone: the inputs of a base station, without a simulated cell.
 
 use super::assemble::{cost_model, known, nominal, rates};
 use super::raw;
@@ -36,7 +36,7 @@ pub fn planner(
     Ok(Tilp::new(nominal, options, seed.named("allocator")).with_clock(clock))
 }
 
-/// How TiLP plans and learns in a scenario.
+/// Settings of TiLP in a scenario.
 pub fn tilp_options(scenario: &Scenario) -> TilpOptions {
     tilp(&scenario.raw)
 }
@@ -71,7 +71,7 @@ pub fn suite_of(scenario: &Scenario) -> &'static Suite {
     suite(&scenario.raw)
 }
 
-/// How TiLP plans and learns.
+/// Settings of TiLP.
 pub(super) fn tilp(raw: &raw::Raw) -> TilpOptions {
     // The base station knows how well its meters measure.
     raw.methods.tilp.options(raw.hardware.measurement_noise)

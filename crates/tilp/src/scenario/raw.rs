@@ -1,7 +1,7 @@
-//! A scenario as it is written: one struct per section, every field required.
+//! A scenario in its file: one struct per section, every field required.
 //!
 //! Nothing that changes a result has a default in code; a file may instead name a scenario it
-//! `extends`. Units stand in the field names.
+//! `extends`. Units are part of the field names.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Raw {
     /// Training rounds T.
     pub rounds: u64,
     /// How much the terminals differ; `docs/heterogeneity.md` has the mapping. Not written at its
-    /// default, which is the scenario as it stands.
+    /// default, which changes nothing.
     #[serde(default, skip_serializing_if = "Heterogeneity::is_default")]
     pub heterogeneity: Heterogeneity,
     /// The radio cell.
@@ -72,9 +72,9 @@ pub(super) struct Raw {
 pub(super) struct Cell {
     /// Number of terminals N.
     pub n_terminals: usize,
-    /// Terminals stand at least this far from the base station.
+    /// Least distance of a terminal from the base station.
     pub inner_radius_m: f64,
-    /// Terminals stand at most this far from the base station.
+    /// Largest distance of a terminal from the base station.
     pub outer_radius_m: f64,
     /// Propagation environment of 3GPP TR 38.901.
     pub environment: Environment,
@@ -108,22 +108,22 @@ pub(super) struct Cell {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Radio {
-    /// At which rate the way down goes.
+    /// Rate of the downlink.
     #[serde(default)]
     pub downlink: Downlink,
-    /// Power with which the base station sends to a terminal, with `downlink = "own"`.
+    /// Transmit power of the base station to a terminal, with `downlink = "own"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub station_power_w: Option<f64>,
 }
 
-/// At which rate the way down goes.
+/// Rate of the downlink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Downlink {
-    /// At that of the way up, as in the paper.
+    /// The rate of the uplink, as in the paper.
     #[default]
     Shared,
-    /// The base station sends with a power of its own, over the terminal's band.
+    /// The base station sends with its own power, over the terminal's band.
     Own,
 }
 
@@ -143,28 +143,28 @@ pub(super) struct Limits {
     pub bandwidth_hz: f64,
     /// Largest transmit power of a terminal.
     pub power_w: f64,
-    /// Largest share of a payload that may be left out.
+    /// Largest share of a payload that may be omitted.
     pub compression: f64,
-    /// The latency of a round never counts as more than this.
+    /// Upper bound of the latency that a round counts with.
     pub give_up_s: f64,
-    /// What happens to a terminal that misses the deadline.
+    /// Treatment of a terminal that misses the deadline.
     pub late: Late,
     /// Budgets of the whole run. With one, `rounds` is no limit.
     #[serde(default, skip_serializing_if = "Budget::is_none")]
     pub budget: Budget,
 }
 
-/// Budgets of the whole run; what is not named has no bound.
+/// Budgets of the whole run; an absent one has no bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Budget {
-    /// Simulated seconds, waiting for copies included.
+    /// Simulated seconds, including the wait for pending uploads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Joules of all terminals together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
-    /// Joules of each terminal. One that has used them up leaves.
+    /// Joules of each terminal. A terminal that has used them up leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joules_per_terminal: Option<f64>,
     /// Bytes on the air, both ways.
@@ -192,7 +192,7 @@ pub(super) struct Hardware {
     pub hidden_share: f64,
     /// Share of the terminals whose memory cannot hold the deepest cut.
     pub short_memory_share: f64,
-    /// Memory of the others over what the deepest cut takes.
+    /// Memory of the others divided by the requirement of the deepest cut.
     pub ample_memory: f64,
     /// Standard deviation of the log-normal error of observed delays and energies.
     pub measurement_noise: f64,
@@ -222,8 +222,8 @@ pub(super) struct Model {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tasks {
-    /// What moves the robots. Not written at its default: scenarios that do not name an engine are
-    /// those from before there were two, and keep their hash.
+    /// Physics engine of the robots. Not written at its default: scenarios without the key are older than
+    /// the second engine, and keep their hash.
     #[serde(default, skip_serializing_if = "Engine::is_default")]
     pub engine: Engine,
     /// How many terminals do each task, in proportion.
@@ -236,7 +236,7 @@ pub(super) struct Tasks {
     /// over this factor and times this factor; 1 for the same number everywhere.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub demonstrations_spread: f64,
-    /// Noise put on the expert's motion while it demonstrates.
+    /// Noise added to the expert's motion in demonstrations.
     pub demonstration_noise: f64,
     /// Control steps after which an episode has failed.
     pub episode_steps: usize,
@@ -280,15 +280,15 @@ impl SuiteName {
 #[serde(deny_unknown_fields)]
 pub(super) struct Libero {
     /// Folder of LIBERO's data as `tools/libero/export.py` writes it. Empty: the environment
-    /// variable `TILP_LIBERO`, else `../shared/libero`.
+    /// variable `TILP_LIBERO`, otherwise `../shared/libero`.
     pub data: String,
-    /// Hash of the data that is expected, as the manifest of a run has it. Empty: any.
+    /// Expected hash of the data, as in the manifest of a run. Empty: any.
     pub assets: String,
     /// Largest angle of a cell's camera against the robot.
     pub yaw_rad: f32,
 }
 
-/// What moves the robots, named whether or not this program has it.
+/// A physics engine; scenarios may name it even if this program is built without it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Engine {
@@ -382,7 +382,7 @@ pub(super) struct Evaluation {
     pub final_episodes: usize,
     /// Rounds between entries of the deployed policy's losses in the record.
     pub loss_every: u64,
-    /// Samples of each terminal that such an entry is taken over.
+    /// Samples of each terminal for such an entry.
     pub loss_samples: usize,
     /// When `rta`, `tta_s` and `eta_j` count a success threshold as reached.
     #[serde(default, skip_serializing_if = "FirstPassage::is_default")]
@@ -399,7 +399,7 @@ pub(super) struct Methods {
     pub reference: ReferenceKnobs,
     /// The published methods.
     pub baselines: Baselines,
-    /// Learning rates of methods that need other ones than `learning` gives, by method.
+    /// Learning rates by method, for methods that need others than those of `learning`.
     pub rates: BTreeMap<String, MethodRates>,
     /// TiLP.
     pub tilp: TilpSettings,

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something happens to the cell at the start of a round. `round` or `at` says when.
+/// A change of the cell at the start of a round, given by `round` or `at`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Event {
@@ -16,14 +16,14 @@ pub(super) struct Event {
     /// the event happens at the start of round 251.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<f64>,
-    /// What it is called in summaries and reports; empty for a description.
+    /// Its name in summaries and reports; empty for a generated description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Terminals that leave.
     #[serde(default)]
     pub leave: Vec<TerminalRef>,
     /// Terminals that join. A terminal whose first event is a join is absent before it;
-    /// `cell.n_terminals` counts it all the same.
+    /// `cell.n_terminals` includes it.
     #[serde(default)]
     pub join: Vec<TerminalRef>,
     /// Work of some terminals changes.
@@ -56,9 +56,9 @@ impl fmt::Display for TerminalRef {
     }
 }
 
-/// From this round on some terminals have other work. Either `terminals` names them, or they are
-/// the first `count` of those that are there and have one of these `tasks`. What is not given stays
-/// as it was.
+/// From this round on the work of some terminals differs. Either `terminals` names them, or they are
+/// the first `count` present terminals with one of these `tasks`. Fields that are not given remain
+/// unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Change {
@@ -71,10 +71,10 @@ pub(super) struct Change {
     /// How many terminals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
-    /// Mass on top of the payload's, which no observation of the robot shows.
+    /// Additional mass of the payload; the robot's observations do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_kg: Option<f64>,
-    /// Angle of the goal place against the one that was drawn.
+    /// Rotation of the goal place relative to the drawn one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal_turn_rad: Option<f64>,
     /// Demonstrations that arrive at each of the terminals, shown by the expert in the changed
@@ -87,8 +87,8 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// For some rounds an interferer raises the noise of links. Either `terminals` or `sector_deg`
-/// says whose.
+/// For some rounds an interferer raises the noise of the links that `terminals` or `sector_deg`
+/// select.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Interferer {
@@ -101,16 +101,16 @@ pub(super) struct Interferer {
     pub sector_deg: Option<[f64; 2]>,
     /// Rise of the noise.
     pub noise_db: f64,
-    /// How many rounds it lasts.
+    /// Duration in rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts_rounds: Option<u64>,
-    /// The share of the run's rounds that it lasts, at least one round.
+    /// Duration as a share of the run's rounds, at least one round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts_share: Option<f64>,
 }
 
-/// For some rounds a blockage lowers the gain of links. Either `terminals` or `sector_deg` says
-/// whose.
+/// For some rounds a blockage lowers the gain of the links that `terminals` or `sector_deg`
+/// select.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Blockage {
@@ -123,10 +123,10 @@ pub(super) struct Blockage {
     pub sector_deg: Option<[f64; 2]>,
     /// Loss of gain.
     pub loss_db: f64,
-    /// How many rounds it lasts.
+    /// Duration in rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts_rounds: Option<u64>,
-    /// The share of the run's rounds that it lasts, at least one round.
+    /// Duration as a share of the run's rounds, at least one round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts_share: Option<f64>,
 }

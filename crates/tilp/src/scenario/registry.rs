@@ -39,11 +39,11 @@ static BUILTIN: LazyLock<Registry> = LazyLock::new(|| {
 fn published_methods() -> [Method; 8] {
     let fedavg = "a random fraction trains the whole model; models averaged";
     let splitnn = "one terminal after another, the front handed on";
-    let splitfed = "everybody, even shares, fixed cut, averaged every round";
+    let splitfed = "all terminals, even shares, fixed cut, averaged every round";
     let adaptsfl = "cuts and averaging interval for the least time to a bound";
     let ga_sfl = "one common cut, shared band, one averaged gradient for all";
     let hsfl = "adaptsfl with edge servers between terminals and cloud";
-    let asfl = "cuts and bandwidths for equal finishing time, everybody";
+    let asfl = "cuts and bandwidths for equal finishing time, all terminals";
     let fedsl = "asfl with an energy queue, stragglers dropped to a threshold";
     let version = |knobs: &Baselines| match knobs.splitfed.version {
         2 => Rule::Sequential,
@@ -111,7 +111,7 @@ fn reference_methods() -> [Method; 5] {
             rates_of: Some("deficit".into()),
             ..Method::own(
                 "clairvoyant",
-                "deficit told the true success of every terminal: no method, a reference",
+                "deficit with the true success of every terminal: a reference, not a method",
                 |inputs| Box::new(Clairvoyant::new(inputs.problem, inputs.knobs, inputs.seed)),
             )
         },
@@ -119,7 +119,7 @@ fn reference_methods() -> [Method; 5] {
             rates_of: Some("tilp".into()),
             ..Method::own(
                 "oracle",
-                "tilp told the true world model: no method, a reference",
+                "tilp with the true model of the cell: a reference, not a method",
                 |inputs| {
                     let MethodInputs { nominal, tilp, oracle, seed, .. } = inputs;
                     Box::new(Oracle::new(nominal, tilp, oracle, seed))
@@ -146,7 +146,7 @@ pub struct Method {
     pub(super) rates_of: Option<Cow<'static, str>>,
     /// The program that decides, if it is one outside.
     pub(super) outside: Option<Outside>,
-    /// What a method of one's own says about itself.
+    /// Declarations of a user-defined method.
     declared: Option<Declaration>,
     /// Rule and variant of a published method; none for all others, which train in parallel.
     pub(super) published: Option<Variant>,
@@ -169,7 +169,7 @@ pub struct MethodInputs {
     pub knobs: ReferenceKnobs,
     /// Knobs of TiLP.
     pub tilp: TilpOptions,
-    /// What the oracle is told.
+    /// Parts of the truth that the oracle receives.
     pub oracle: OracleOptions,
     /// A clock for methods that plan within a budget.
     pub clock: Option<Clock>,
@@ -232,12 +232,13 @@ fn publish(
     Box::new(Published::new(setup, planner, guard))
 }
 
-/// Stands for a method that is defined elsewhere.
+/// Placeholder for a method that is defined elsewhere.
 struct Elsewhere;
 
 impl Persist for Elsewhere {
     fn restore(&mut self, _: &Snapshot) -> Result<(), SnapshotError> {
-        let expected = "a method of this program: go on with the run where its method is defined";
+        let expected =
+            "a method of this program: resume the run with the program that defines its method";
         Err(SnapshotError::value("method", "one defined elsewhere", expected))
     }
 }
@@ -250,7 +251,7 @@ impl Allocator for Elsewhere {
 }
 
 impl Method {
-    /// A method of one's own: averaged as the scenario says, trained in parallel. `build` is called
+    /// A user-defined method, with the scenario's aggregation and parallel training. `build` is called
     /// for every run and may capture state.
     pub fn own(
         name: impl Into<Cow<'static, str>>,
@@ -269,7 +270,7 @@ impl Method {
         }
     }
 
-    /// A method that is a program of its own, started anew for every run: see
+    /// A method that is an external program, started for every run: see
     /// `docs/howto/outside-program.md`. `command` is divided into words by spaces and quotes.
     pub fn outside(command: &str) -> Result<Self, ScenarioError> {
         let outside = Some(Outside::new(command)?);
@@ -277,8 +278,8 @@ impl Method {
         Ok(Self { outside, ..Self::own(format!("{PREFIX}{command}"), "a program outside", build) })
     }
 
-    /// A method of which a record is all there is: its runs can be reported, shown again and compared,
-    /// but it decides nothing. Whoever defined it can go on with its runs.
+    /// A method known only from a record: its runs can be reported, replayed and compared,
+    /// but it cannot decide. Only a program that defines the method can resume its runs.
     pub fn recorded(name: &str, declaration: Declaration) -> Self {
         let build = |_| Box::new(Elsewhere) as Box<dyn Allocator>;
         Self::own(name.to_owned(), "a method defined elsewhere", build).declared(declaration)
@@ -295,7 +296,7 @@ impl Method {
         self.declared.as_ref()
     }
 
-    /// The same method, averaged every so many rounds whatever the scenario says.
+    /// The same method with its own interval of aggregation instead of the scenario's.
     pub fn aggregating(self, every: u64) -> Self {
         Self { aggregate_every: Some(every), ..self }
     }

@@ -12,7 +12,7 @@ use crate::station::TrainingSchedule;
 use crate::twin::{Nominal, TwinOptions};
 use crate::world::draw_truth;
 
-/// What a twin starts from, and what it has to find out.
+/// Initial values of a twin, and the quantities it has to estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwinParts {
     /// What the base station knew before the first round.

@@ -85,7 +85,7 @@ fn case(index: u64, rule: Rule, compression: f64) -> Case {
     Case { setup: Setup { problem, rule, compression, rounds: 1000, terminal_rate, seed }, seen }
 }
 
-/// Now and then nobody can be heard, or nobody holds more than the shallowest cut, or nothing.
+/// Sometimes all channels are dead, or no terminal can hold more than the shallowest cut, or any.
 fn spoil(seen: &mut Observation, rng: &mut Rng) {
     let kind = rng.random_range(0..12);
     for view in &mut seen.terminals {
@@ -110,8 +110,8 @@ fn predicted(case: &Case, plan: &ProjectedDecision) -> Vec<(f64, bool)> {
     plan.decision().scheduled().map(of).collect()
 }
 
-/// The band is used up: in a relay by everybody in turn, else by all together, but for what those
-/// need who deliver an old copy.
+/// The band is used up: in sequential split learning by one terminal after another, otherwise by all together,
+/// except for the slices of terminals with pending uploads.
 fn assert_band(case: &Case, decision: &Decision) {
     let band = case.setup.problem.cost.limits.bandwidth.0;
     let scheduled: Vec<usize> = decision.scheduled().collect();
@@ -122,11 +122,11 @@ fn assert_band(case: &Case, decision: &Decision) {
     let left = case.setup.band(&case.seen, &scheduled, case.seen.aggregates).0;
     let used = decision.bandwidth().0;
     assert!(used <= band * (1.0 + 1e-9), "{used} of {band}");
-    // Methods that take rates as given do not look at who delivers.
+    // Methods that take rates as given ignore pending uploads.
     assert!(used >= left * (1.0 - 1e-9) || decision.fallback, "{used} of {left} left");
 }
 
-/// Whoever chooses cuts chooses such that fit, or says that there was none.
+/// A method that chooses cuts chooses cuts that fit, or marks a fallback.
 fn assert_memory(case: &Case, decision: &Decision) {
     let chooses = !matches!(case.setup.rule, Rule::Relay | Rule::Whole(_));
     let fits = |n: usize| {
@@ -313,7 +313,7 @@ fn fedavg_samples_its_fraction_uniformly() {
     assert!(counts.iter().all(|&count| (f64::from(count) - mean).abs() < 5.0 * mean.sqrt() + 1.0));
 }
 
-/// Everybody can make it.
+/// Every terminal can meet the deadline.
 const EASY: [&str; 2] = ["limits.deadline_s=1000.0", "limits.give_up_s=1000.0"];
 
 #[test]
@@ -329,7 +329,7 @@ fn splitnn_visits_everybody_in_turn_within_the_deadline() {
         assert_eq!(ledger.violation.spectrum, Hertz(0.0));
         visits.extend(order);
     }
-    // The walk repeats itself after everybody has had a turn.
+    // The walk repeats after every terminal has had a turn.
     let walk = &visits[..6];
     let mut sorted = walk.to_vec();
     sorted.sort_unstable();
@@ -338,7 +338,7 @@ fn splitnn_visits_everybody_in_turn_within_the_deadline() {
 }
 
 #[test]
-fn in_a_relay_delays_add_up() {
+fn in_sequential_split_learning_delays_add_up() {
     let mut parts = worlds::parts("splitnn", &EASY);
     let executed = step(&mut parts);
     let order = &executed.order.plan.training().order;
@@ -366,7 +366,7 @@ fn byte_counters_equal_the_closed_forms() {
     let (k, header) = (6u64, 20u64);
     for name in ["splitfed", "splitnn", "fedavg", "asfl", "fedsl", "adaptsfl", "hsfl"] {
         let mut parts = worlds::parts(name, &all);
-        step(&mut parts); // afterwards nobody holds anything
+        step(&mut parts); // afterwards no terminal holds layers
         let executed = step(&mut parts);
         let profile = &parts.cell.radio().cost.profile;
         let [up, down, sync] = bytes(&executed);

@@ -1,4 +1,4 @@
-//! Budgets of a whole run: where it ends, who leaves, what follows the used share.
+//! Budgets of a whole run: its end, terminals that leave, and quantities that follow the used share.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Recorded channels: nobody in the cell knows their future.
+//! Recorded channels: no role in the cell sees their future.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Dated events: what changes, when, for whom, and who is told.
+//! Dated events: changes, their rounds, their terminals, and what is observed.
 
 use tilp::round::{Cell, Question, TerminalId, TerminalReport};
 use tilp::run::RoundRecord;

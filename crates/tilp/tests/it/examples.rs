@@ -1,5 +1,8 @@
-//! The examples do what they say.
+//! The examples produce what they announce.
 
+#[allow(dead_code)]
+#[path = "../../examples/compare_own_method.rs"]
+mod compare_own_method;
 #[path = "../../examples/own_method.rs"]
 mod own_method;
 
@@ -13,5 +16,18 @@ fn a_method_of_ones_own_schedules_and_trains() {
     own_method::main().unwrap();
     let mut registry = tilp::scenario::Registry::builtin();
     registry.add(own_method::turns(2)).unwrap();
-    assert_eq!(registry.method("turns-2").unwrap().about(), "everybody in turn");
+    assert_eq!(registry.method("turns-2").unwrap().about(), "all terminals in turn");
+}
+
+#[test]
+fn a_method_of_ones_own_stands_in_a_table_beside_others() {
+    let folder = std::env::temp_dir().join(format!("tilp-own-method-{}", std::process::id()));
+    let table = compare_own_method::table(&folder).unwrap();
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for method in ["turns-3", "random", "deficit"] {
+        let row = format!("| {method} | 2 |");
+        assert!(table.contains(&row), "{table}");
+        assert!(page.contains(method));
+    }
 }

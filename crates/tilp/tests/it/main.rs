@@ -11,12 +11,12 @@
 //! - `budgets`: budgets of a whole run.
 //! - `channels`: recorded channels and their future.
 //! - `baselines`: decisions and books of the published methods and their variants.
-//! - `events`: dated events: what changes, when, for whom, and who is told.
+//! - `events`: dated events: changes, their rounds, their terminals, and what is observed.
 //! - `examples`: the examples run and do what they say.
 //! - `forged`: checkpoints that no run has written.
 //! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
-//! - `oracle`: who is told the truth, and that telling changes nothing.
-//! - `outside`: programs outside, and lines that nobody should send.
+//! - `oracle`: which methods receive the truth; receiving it changes nothing else.
+//! - `outside`: external programs, and malformed lines.
 //! - `plans`: single plans: the observation as JSON, reasons, budget.
 //! - `profile`: learning by a law, with sizes from tables.
 //! - `replay`: a run shown again to a twin.

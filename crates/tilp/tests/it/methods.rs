@@ -74,7 +74,7 @@ fn knobs(n_terminals: usize, rng: &mut Rng) -> ReferenceKnobs {
     }
 }
 
-/// From a terminal beside the mast to one that nobody hears.
+/// From a terminal beside the mast to one without a usable channel.
 fn terminal(profile: &Profile, id: TerminalId, hardware: Hardware, rng: &mut Rng) -> TerminalView {
     let power_of_ten = |rng: &mut Rng, low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
     let dead = rng.random_range(0..40) == 0;

@@ -22,7 +22,7 @@ const EVERYTHING: Question = Question { rounds: Some(5), samples: Some(40), epis
 const OFF: [&str; 3] =
     ["methods.oracle.network=false", "methods.oracle.training=false", "methods.oracle.task=false"];
 
-/// An experimenter who asks for everything before every round and tells nobody.
+/// An experimenter that requests all truth before every round and discards it.
 struct Nosy<'a> {
     laboratory: &'a mut Laboratory,
     asked: u64,
@@ -50,7 +50,7 @@ impl Experimenter<SimulatedCell> for Nosy<'_> {
     }
 }
 
-/// `random` that is told everything and makes no use of it.
+/// `random` that receives all truth and does not use it.
 struct Told {
     random: Random,
     rounds: u64,

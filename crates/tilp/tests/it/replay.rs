@@ -15,7 +15,7 @@ use tilp::world::Examiner;
 use crate::rounds::{self, books, go_on};
 use crate::worlds;
 
-/// Success is measured often, copies are aggregated, and somebody is late.
+/// Success is measured often, copies are aggregated, and some terminal is late.
 const OVERRIDES: [&str; 4] = [
     "evaluation.calibrate_every=5",
     "learning.aggregate_every=4",

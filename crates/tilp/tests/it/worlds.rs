@@ -60,7 +60,7 @@ fn share(parts: &Parts) -> TerminalDecision {
     }
 }
 
-/// A plan for these terminals; nobody else is scheduled.
+/// A plan for these terminals; no other is scheduled.
 fn plan(parts: &Parts, terminals: &[(usize, TerminalDecision)]) -> ProjectedDecision {
     let mut decision = Decision::idle(parts.cell.present().len(), limits(parts).cuts[0]);
     for (n, one) in terminals {
@@ -69,7 +69,7 @@ fn plan(parts: &Parts, terminals: &[(usize, TerminalDecision)]) -> ProjectedDeci
     limits(parts).project(decision)
 }
 
-/// The next round with nobody scheduled but these terminals.
+/// The next round with only these terminals scheduled.
 fn execute_only(parts: &mut Parts, terminals: &[(usize, TerminalDecision)]) -> RoundRecord {
     let plan = plan(parts, terminals);
     execute(parts, &plan)

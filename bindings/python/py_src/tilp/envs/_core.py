@@ -1,4 +1,4 @@
-"""What all environments share: the copies behind them, and their views."""
+"""The common part of all environments: the copies behind them, and their views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilp._tilp import Envs, InputError, Observation
 from tilp._twin import Twin
 from tilp._values import overrides
 
-#: A reward of one's own, from what ``info`` tells of a step.
+#: A user-defined reward, computed from the ``info`` of a step.
 Reward = Callable[[Mapping[str, float]], float]
 #: A twin, the folder of a run to make it from, or ``True`` for the one of the scenario.
 TwinLike = Union[Twin, str, "os.PathLike[str]", bool]
@@ -93,7 +93,7 @@ class View:
         return np.asarray(given, dtype=np.float64).reshape(n_envs, N_ACTIONS * self.n_terminals)
 
     def observations(self, rows: npt.NDArray[np.float32]) -> Any:
-        """What the copies saw, with the rows of all copies."""
+        """The observations of the copies, with the rows of all copies."""
         if not self.mixed:
             return rows
         cell, terminals = np.split(rows, [len(CELL_FEATURES)], axis=1)
@@ -101,12 +101,12 @@ class View:
         return {"cell": cell, "terminals": terminals.reshape(shape)}
 
     def observation(self, rows: npt.NDArray[np.float32]) -> Any:
-        """What the only copy saw."""
+        """The observation of the only copy."""
         found = self.observations(rows)
         return {key: one[0] for key, one in found.items()} if self.mixed else found[0]
 
 
 def info_of(columns: Mapping[str, npt.NDArray[np.float64]], place: int) -> dict[str, float]:
-    """What ``info`` tells of one copy; what was not measured is left out."""
+    """The ``info`` of one copy; values without a measurement are left out."""
     found = {name: float(one[place]) for name, one in columns.items()}
     return {name: value for name, value in found.items() if not math.isnan(value)}

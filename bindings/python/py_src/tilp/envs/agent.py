@@ -14,7 +14,7 @@ from tilp._tilp import Observation
 
 
 class PolicyAllocator(Allocator):
-    """Override ``act``: it gets what ``CellEnv`` shows with ``view="flat"`` and returns its action.
+    """Override ``act``: it gets the observation of ``CellEnv`` with ``view="flat"`` and returns its action.
 
     The twin that the observation is made with learns from every round, as in the environment.
     """
@@ -24,7 +24,7 @@ class PolicyAllocator(Allocator):
     stateless: ClassVar[bool] = True
 
     def act(self, observation: npt.NDArray[np.float32]) -> npt.ArrayLike:
-        """The action for what is seen."""
+        """The action for an observation."""
         raise NotImplementedError(f"{type(self).__name__} has no method act")
 
     def decide(self, seen: Observation) -> Decision | dict[str, Any]:

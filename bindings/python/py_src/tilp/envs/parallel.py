@@ -63,11 +63,11 @@ class ParallelCellEnv(ParallelEnv[str, Any, Any]):
         }
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """What an agent may see."""
+        """The observation space of an agent."""
         return self._seen[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """What an agent may do."""
+        """The action space of an agent."""
         return self._done[agent]
 
     def _rows(self, rows: npt.NDArray[np.float32]) -> Rows:

@@ -1,4 +1,4 @@
-//! Channels that somebody recorded: a ray tracer or a measurement.
+//! Recorded channels, from a ray tracer or a measurement.
 //!
 //! Three kinds are read: the `.npz` file of `tools/sionna`, a CSV table of gains, and a folder of
 //! DeepMIMO. All of them become a [`Recording`], and that a [`Trace`] for the world.
@@ -10,7 +10,7 @@ use super::Trace;
 use super::trace::TraceError;
 use npz::Npz;
 
-/// A channel as it was recorded: gains, and what else is known. Lists over rounds hold lists over
+/// A recorded channel: gains, and optional data. Lists over rounds contain lists over
 /// terminals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
@@ -20,7 +20,7 @@ pub struct Recording {
     pub interval_s: Option<f64>,
     /// Total gains in decibels.
     pub gains_db: Vec<Vec<f64>>,
-    /// Whether the station is in sight.
+    /// Whether there is a line of sight to the base station.
     pub sight: Option<Vec<Vec<bool>>>,
     /// Places in metres.
     pub places_m: Option<Vec<Vec<[f64; 3]>>>,
@@ -30,11 +30,11 @@ pub struct Recording {
     pub delay_spread_s: Option<Vec<Vec<f64>>>,
     /// Largest Doppler shift of a path in hertz.
     pub doppler_hz: Option<Vec<Vec<f64>>>,
-    /// Footprints of what stands around: x and y of two corners, in metres.
+    /// Footprints of obstacles: x and y of two corners, in metres.
     pub walls_m: Vec<[f64; 4]>,
 }
 
-/// What is wrong with a recording.
+/// Error in a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file is no archive.
@@ -45,10 +45,10 @@ pub enum RecordingError {
     Array {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// What the file says of itself.
+    /// Description in the file.
     #[error("`meta` {0}, expected JSON with \"format\": \"tilp-channel\" and \"version\": 1")]
     Meta(String),
     /// A table or its numbers.
@@ -59,7 +59,7 @@ pub enum RecordingError {
     File {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
@@ -137,7 +137,7 @@ impl Recording {
         self.gains_db.first().map_or(0, Vec::len)
     }
 
-    /// The channel for a world with so many terminals.
+    /// The channel for a cell with this number of terminals.
     pub fn trace(&self, n_terminals: usize) -> Result<Trace, TraceError> {
         Trace::from_gains_db(&self.gains_db, n_terminals)
     }
@@ -149,7 +149,7 @@ impl Recording {
     }
 }
 
-/// What a file says of itself.
+/// Description in a file.
 fn described(text: &str) -> Result<serde_json::Value, RecordingError> {
     let meta: serde_json::Value =
         serde_json::from_str(text).map_err(|error| RecordingError::Meta(error.to_string()))?;

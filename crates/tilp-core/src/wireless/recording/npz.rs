@@ -52,7 +52,7 @@ impl Npz {
         parse(&bytes).map_err(|reason| wrong(name, reason))
     }
 
-    /// An array of a shape; `None` stands for any length.
+    /// An array of a shape; `None` means any length.
     pub(super) fn shaped(
         &mut self,
         name: &str,
@@ -86,7 +86,7 @@ struct Kind {
 }
 
 fn kind(name: &str) -> Option<Kind> {
-    // Chunks have the size that stands beside the reader.
+    // Chunks have the size given with the reader.
     macro_rules! kind {
         ($number:ty) => {
             Kind {

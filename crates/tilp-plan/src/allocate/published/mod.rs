@@ -10,14 +10,14 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rule::Rule;
 use crate::units::Seconds;
 
-/// What a published method decides.
+/// Decisions of a published method.
 ///
 /// A round may be planned several times, each time among fewer terminals; only
 /// [`Planner::learn`] says which plan was executed. So planning changes nothing that counts.
 pub trait Planner: Persist {
     /// The plan for the round seen, among these terminals only, which are at least one.
     fn plan(&mut self, seen: &Observation, among: &[usize]) -> Decision;
-    /// Learns from what was observed of the executed round.
+    /// Learns from the observed outcome of the executed round.
     fn learn(&mut self, _seen: &Observation, _plan: &ProjectedDecision, _outcome: &Outcome) {}
 }
 
@@ -35,9 +35,9 @@ impl Published {
         Self { setup, planner, guard }
     }
 
-    /// Where somebody is predicted late, as few as possible are left out, the worst first, and the
-    /// method plans again among the others: with fewer to share the band, not all of the late have to
-    /// go. If nobody is left, the terminal that would be done first is tried alone.
+    /// If some terminals are predicted late, as few as possible are left out, the worst first, and the
+    /// method plans again among the others: with fewer terminals to share the band, not all late ones have to
+    /// be left out. If none remains, the terminal that would finish first is tried alone.
     fn guarded(&mut self, seen: &Observation, margin: f64) -> Decision {
         let all: Vec<usize> = (0..seen.terminals.len()).collect();
         let usable = |n: &usize| self.setup.fits(seen, *n) && !self.setup.dead(seen, *n);
@@ -56,7 +56,7 @@ impl Published {
                     late.iter().for_each(|&n| plan.terminals[n] = idle);
                     return plan;
                 }
-                // Others come in place of who would be late.
+                // Other terminals replace those that would be late.
                 Rule::Relay if n_scheduled == 1 => among.retain(|n| !late.contains(n)),
                 Rule::Whole(_) => among.retain(|n| !late.contains(n)),
                 _ => match self.fewer(seen, &among, &plan, margin) {
@@ -72,9 +72,9 @@ impl Published {
         plan
     }
 
-    /// Most terminals of which nobody is late, left out by their delay at an even share of the band
-    /// or by that in the plan for all, whichever keeps more. The second says nothing of a terminal
-    /// where a plan lets all finish together, nor in a relay, where it is that of all before.
+    /// The largest set without late terminals. Terminals are left out by their delay at an even share of the
+    /// band or by that in the plan for all; the order that keeps more is used. The second order carries no
+    /// information if all finish together, nor in sequential split learning, where delays add up.
     fn fewer(
         &mut self,
         seen: &Observation,
@@ -99,7 +99,7 @@ impl Published {
         [other, best].into_iter().flatten().max_by_key(Vec::len)
     }
 
-    /// The longest beginning of an order of which nobody is late.
+    /// The longest prefix of an order without a late terminal.
     fn largest(&mut self, seen: &Observation, order: &[usize], margin: f64) -> Option<Vec<usize>> {
         let (mut good, mut bad, mut best) = (0, order.len(), None);
         while bad - good > 1 {
@@ -116,7 +116,7 @@ impl Published {
         best
     }
 
-    /// A plan as it would be executed, and everybody's predicted delay.
+    /// A plan as it would be executed, and every terminal's predicted delay.
     fn predicted(
         &self,
         seen: &Observation,

@@ -1,4 +1,4 @@
-//! What published methods are built from, and the small questions they all ask.
+//! Inputs of published methods, and their common helper functions.
 
 use crate::allocate::Problem;
 use crate::allocate::share::channel;
@@ -9,7 +9,7 @@ use crate::round::{Decision, Observation, ProjectedDecision, TerminalDecision};
 use crate::split::rule::Rule;
 use crate::units::{Bytes, Hertz, Seconds, Watts};
 
-/// What a published method knows beforehand.
+/// Prior information of a published method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// The problem, nominal values.
@@ -27,7 +27,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Everybody's predicted delay in a round that closes then, by the data sheets.
+    /// Every terminal's predicted delay in a round that closes then, by the data sheets.
     pub fn delays(
         &self,
         seen: &Observation,
@@ -66,7 +66,7 @@ impl Setup {
         }
     }
 
-    /// What a terminal has to do at a cut in a round that aggregates or not.
+    /// Work of a terminal at a cut, in a round with or without aggregation.
     pub fn job(&self, seen: &Observation, n: usize, cut: usize, aggregates: bool) -> Job {
         let (view, problem) = (&seen.terminals[n], &self.problem);
         let (cost, q) = (&problem.cost, self.compression);
@@ -92,7 +92,7 @@ impl Setup {
         self.channel_at(seen, n, self.problem.cost.limits.power)
     }
 
-    /// The link of the way down: the same, unless the base station sends with a power of its own.
+    /// The downlink: the same link, unless the base station sends with its own power.
     pub fn channel_down(&self, seen: &Observation, n: usize) -> Channel {
         match self.problem.cost.downlink {
             Downlink::Shared => self.channel(seen, n),
@@ -110,13 +110,13 @@ impl Setup {
         self.problem.computation_s(seen, n, job)
     }
 
-    /// What a job needs of the band.
+    /// Bandwidth need of a job.
     pub fn need(&self, seen: &Observation, n: usize, job: &Job) -> Need {
         let received = job.down + job.sync_down;
         self.need_of(seen, n, job.air(), received, self.computation_s(seen, n, job))
     }
 
-    /// What so many bytes need of the band, `received` of them on the way down.
+    /// The need for bandwidth of a number of bytes; `received` of them are downlink bytes.
     pub fn need_of(
         &self,
         seen: &Observation,
@@ -152,13 +152,13 @@ impl Setup {
         self.problem.band(seen, scheduled, aggregates)
     }
 
-    /// Whether no bandwidth lets anything through to a terminal.
+    /// Whether a terminal has rate zero at any bandwidth.
     pub fn dead(&self, seen: &Observation, n: usize) -> bool {
         let strength = self.channel(seen, n).strength_hz;
         !(strength > 0.0 && strength.is_finite())
     }
 
-    /// Predicted delay at one of so many even shares, at the cut that suits the terminal best.
+    /// Predicted delay at an even share among this number of terminals, at the terminal's fastest cut.
     pub fn even_delay(&self, seen: &Observation, n: usize, sharers: usize) -> f64 {
         let share = self.problem.cost.limits.bandwidth / sharers.max(1) as f64;
         let delay = |cut: usize| {

@@ -12,7 +12,7 @@ pub struct Channel {
     pub model: RateModel,
 }
 
-/// What one terminal needs of the band.
+/// Bandwidth need of one terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
     /// Everything it sends and receives over its link.
@@ -25,7 +25,7 @@ pub struct Need {
     pub down: Option<Down>,
 }
 
-/// A way down with a rate of its own.
+/// A downlink with its own rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Down {
     /// Everything it receives.
@@ -110,7 +110,7 @@ impl Need {
         self.down.map_or(up, |down| up + air(down.bits, &down.channel))
     }
 
-    /// The least bandwidth with which it is done by then; none if `most` does not do.
+    /// The least bandwidth with which it finishes by then; `None` if `most` is not enough.
     pub fn by(&self, finish_s: f64, most: Hertz) -> Option<Hertz> {
         if self.down.is_some() {
             return self.by_search(finish_s, most);
@@ -211,7 +211,7 @@ fn minimum_bandwidth(
     Some(Hertz(high))
 }
 
-/// Least bandwidths with which all are done at this time; none if they do not fit the band.
+/// Least bandwidths with which all finish at this time; `None` if they exceed the band.
 pub fn finish_at(needs: &[Need], band: Hertz, finish: Seconds) -> Option<Vec<Hertz>> {
     let mut left = band.0;
     let mut split = Vec::with_capacity(needs.len());
@@ -223,9 +223,9 @@ pub fn finish_at(needs: &[Need], band: Hertz, finish: Seconds) -> Option<Vec<Her
     Some(split)
 }
 
-/// The bandwidths with which all are done at the same, earliest possible time, the band used up.
-/// Whoever has nothing to send, or is done with computing alone before the others at any
-/// bandwidth, does not hold the rest up. None if a link is dead.
+/// The bandwidths with which all finish at the same, earliest possible time, with the whole band used.
+/// A terminal without data to send, or one that finishes earlier than the others at any
+/// bandwidth, does not delay the rest. `None` if a link has rate zero.
 pub fn finish_together(needs: &[Need], band: Hertz) -> Option<(Seconds, Vec<Hertz>)> {
     let even = band / needs.len().max(1) as f64;
     let mut high = needs.iter().map(|need| need.finish(even)).fold(0.0, f64::max);
@@ -244,7 +244,7 @@ pub fn finish_together(needs: &[Need], band: Hertz) -> Option<(Seconds, Vec<Hert
     Some((Seconds(high), best))
 }
 
-/// The same; none if somebody cannot be done by `latest` then.
+/// The same; `None` if some terminal cannot finish by `latest`.
 pub fn finish_together_by(
     needs: &[Need],
     band: Hertz,
@@ -254,7 +254,7 @@ pub fn finish_together_by(
     finish_together(needs, band)
 }
 
-/// Bandwidth beyond the band that everybody together needs to be done at this time.
+/// Excess over the band of the bandwidth that all terminals need to finish at this time.
 fn excess(needs: &[Need], band: Hertz, finish_s: f64) -> f64 {
     let unlimited = Hertz(f64::MAX);
     let each = needs.iter().map(|need| need.by(finish_s, unlimited).map_or(f64::INFINITY, |b| b.0));

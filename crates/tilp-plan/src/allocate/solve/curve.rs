@@ -11,7 +11,7 @@ use crate::wireless::RateModel;
 /// Whether the transmit power is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Power {
-    /// The least with which the terminal finishes in time.
+    /// The least power with which the terminal finishes in time.
     Least,
     /// The largest; the terminal finishes early if it can.
     Full,
@@ -52,9 +52,9 @@ impl Demand {
 pub(super) struct Curve {
     choice: CutChoice,
     mode: Power,
-    /// What it takes to finish in time.
+    /// Requirement to finish in time.
     likely: Demand,
-    /// What it takes to meet the deadline for sure.
+    /// Requirement to meet the deadline with the safety margin.
     sure: Option<Demand>,
     /// Largest power.
     power: f64,
@@ -209,7 +209,7 @@ pub(super) fn share(curves: &[Curve], band: f64) -> Option<Vec<f64>> {
     let at = |log: f64| curves.iter().map(move |curve| curve.at_price(log.exp(), band));
     let price = clearing_price(band, guess(curves, band), |log| at(log).sum());
     let mut split: Vec<f64> = at(price).collect();
-    // What the search leaves over goes to whoever has more than the least.
+    // The remaining band goes to the terminals that have more than the least.
     let left = band - split.iter().sum::<f64>();
     let free: f64 = split.iter().zip(curves).map(|(b, curve)| b - curve.least).sum();
     if free > 0.0 && left > 0.0 {

@@ -37,8 +37,8 @@ pub struct Tradeoff {
     pub power_w: f64,
 }
 
-/// Bandwidths with the least V T + Q sum p s_n / R_n(b_n), where everybody is done by T, which is
-/// not put off beyond `latest`; `sent` are the bits s_n that each sends. Without a price on energy
+/// Bandwidths with the least V T + Q sum p s_n / R_n(b_n), where every terminal finishes by T, which is
+/// at most `latest`; `sent` are the bits s_n that each sends. Without a price on energy
 /// this is equal finishing time.
 pub fn share_by_energy(
     needs: &[Need],
@@ -90,7 +90,7 @@ pub fn share_by_energy(
 /// How closely logarithms of bandwidths and prices are searched: near its least the value is flat.
 const CLOSE: f64 = 1e-6;
 
-/// Deals out the rest of the band where it saves most energy: above its least bandwidth everybody
+/// Assigns the rest of the band where it saves most energy: above its least bandwidth every terminal
 /// has the same marginal saving, s R' / R^2. Bandwidths and prices are searched by their logarithms,
 /// in which savings are nearly straight.
 fn fill(needs: &[Need], sent: &[f64], least: &[Hertz], band: Hertz) -> Vec<Hertz> {

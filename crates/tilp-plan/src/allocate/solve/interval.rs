@@ -32,7 +32,7 @@ pub fn stationary_interval(latency: &Latency) -> Option<f64> {
         return None;
     }
     let cubic = |x: f64| 2.0 * every * drift * x * x * x + 3.0 * exchange * drift * x * x;
-    // The root lies below sqrt(E / D), where the bound is lost.
+    // The root is below sqrt(E / D), where the bound is no longer valid.
     let (mut low, mut high) = (0.0, (slack / drift).sqrt());
     while high - low > 1e-14 * high {
         let middle = 0.5 * (low + high);

@@ -26,7 +26,7 @@ pub struct CutChoice {
     pub computation: Seconds,
     /// Energy of computation.
     pub compute: Joules,
-    /// What the deadline asks for, if it has to be met for sure.
+    /// Requirement of the deadline, if it has to be met with a margin.
     pub sure: Option<Sure>,
 }
 
@@ -49,7 +49,7 @@ pub struct Participant {
     pub choices: Vec<CutChoice>,
 }
 
-/// Who takes part, until when, and with what.
+/// The participants, their finishing time and their options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeastEnergy {
     /// The terminals.
@@ -62,7 +62,7 @@ pub struct LeastEnergy {
     pub finish: Seconds,
 }
 
-/// What a terminal gets, and what it spends.
+/// The resources of a terminal and its energy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allocation {
     /// The cut.
@@ -145,8 +145,8 @@ impl LeastEnergy {
         Some(Hertz(curves.iter().map(|own| narrowest(own)).sum()))
     }
 
-    /// The energies of every terminal at its cuts, as far as they are wanted and it can finish in
-    /// time. None if somebody has none.
+    /// The energies of every terminal at its requested cuts, if it can finish in
+    /// time. `None` if some terminal has none.
     fn curves(
         &self,
         mode: Power,
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Energy at this split with these cuts; infinite if somebody is late or needs more power.
+    /// Energy at this split with these cuts; infinite if some terminal is late or needs more power.
     fn joules(problem: &LeastEnergy, cuts: &[usize], split: &[f64]) -> f64 {
         let one = |n: usize| {
             let Participant { noise_over_gain, choices } = &problem.participants[n];

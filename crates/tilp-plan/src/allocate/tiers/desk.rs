@@ -1,4 +1,4 @@
-//! A choice of cuts with its slowest terminals at hand, so that one change is weighed at once.
+//! A choice of cuts with its slowest terminals, so that one change is evaluated quickly.
 
 use super::solver::{Choice, Instance};
 use crate::allocate::solve::Board;
@@ -60,7 +60,7 @@ impl<'a> Desk<'a> {
         desk
     }
 
-    /// Value of the choice as it is.
+    /// Value of the present choice.
     pub(super) fn worth(&self) -> f64 {
         let edge = self.choice.len() - 1;
         self.value(edge, self.choice[edge])

@@ -41,7 +41,7 @@ impl Estimate {
         }
     }
 
-    /// Drift of the whole model of so many parameters per squared interval, relative to what the
+    /// Drift of the whole model of this size per squared interval, relative to what the
     /// bound leaves; none before enough was seen.
     pub(super) fn drift(&self, parameters: f64) -> Option<f64> {
         let (density, smoothness, to_go) = (self.density?, self.smoothness?, self.to_go?);
@@ -50,7 +50,7 @@ impl Estimate {
         drift.is_finite().then_some(drift)
     }
 
-    /// Takes in a round; `parameters` tells how many each terminal trained.
+    /// Adds a round; `parameters` is the number of parameters that each terminal trained.
     pub(super) fn learn(&mut self, outcome: &Outcome, parameters: impl Fn(usize) -> f64) {
         self.to_go = self.to_go.or(outcome.loss.filter(|loss| *loss > 0.0));
         for (n, one) in outcome.terminals.iter().enumerate() {

@@ -20,7 +20,7 @@ use crate::round::{
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::units::Bits;
 
-/// What both methods of tiers leave open.
+/// Knobs of both methods of tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TierKnobs {
@@ -56,7 +56,7 @@ impl Course {
         self.every_own.max(self.every_edge)
     }
 
-    /// Who is averaged after round `age` of the course, counted from 1; at its end everybody.
+    /// The terminals that are averaged after round `age` of the course, counted from 1; all at its end.
     fn tiers(&self, age: u64) -> Tiers {
         let last = age >= self.length();
         Tiers {
@@ -68,7 +68,7 @@ impl Course {
     }
 }
 
-/// Plans cuts and intervals; bandwidth is an even share, power is full, everybody takes part.
+/// Plans cuts and intervals. Every terminal takes part with an even share of the band at full power.
 pub(super) struct TierPlanner {
     setup: Setup,
     hierarchy: Option<Hierarchy>,

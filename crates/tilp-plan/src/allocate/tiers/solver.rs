@@ -24,7 +24,7 @@ pub(super) struct Instance {
     pub longest: u64,
 }
 
-/// What was found.
+/// The solution.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Solution {
     /// Cut of each terminal.
@@ -67,7 +67,7 @@ impl Instance {
         most
     }
 
-    /// What both intervals enter: times of every round and of the exchanges, drifts.
+    /// Quantities that depend on both intervals: times of every round and of the exchanges, drifts.
     fn parts(&self, slowest: [f64; 3], own: usize, wanted: usize) -> (f64, [f64; 2], [f64; 2]) {
         let edge = self.edge(own, wanted);
         let [first, second, exchange] = slowest;
@@ -161,7 +161,7 @@ impl Instance {
         })
     }
 
-    /// Everybody as near as possible to one depth, for every depth and both ends of the edge.
+    /// All terminals as near as possible to one depth, for every depth and both ends of the edge.
     fn starts(&self, last: usize) -> Vec<Choice> {
         let mut depths: Vec<usize> = self.options.iter().flatten().copied().collect();
         depths.sort_unstable();

@@ -122,7 +122,7 @@ pub struct CutTables {
 #[derive(Clone, Debug)]
 pub struct RolloutTables {
     model: RateModel,
-    /// Power of the way down, if it has one of its own.
+    /// Power of the downlink, if it has its own.
     down_power: Option<f32>,
     deadline: f32,
     closes: f32,
@@ -144,7 +144,7 @@ pub struct RolloutTables {
     /// Layers in front of a cut, and their bits.
     layers: [f32; MAX_CUTS],
     models: [f32; MAX_CUTS],
-    /// Bits of the first so many layers of the model, for no layer first; never fewer than a short table holds.
+    /// Bits of the first n layers of the model, at index n; at least as many entries as a short table has.
     model_bits: Vec<f32>,
     /// Bits of a message that carries layers, beside theirs.
     header: f32,
@@ -165,14 +165,14 @@ pub struct RolloutTables {
     start: Futures,
 }
 
-/// Where sixteen candidates stand.
+/// State of sixteen candidates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Futures {
     /// Logarithm of each terminal's loss.
     pub log_loss: Vec<Lanes>,
     /// Its variance.
     pub variance: Vec<Lanes>,
-    /// What each terminal has gained by its own samples; stands still if nothing is forgotten.
+    /// Advantage of each terminal from its own samples; constant without forgetting.
     pub advantage: Vec<Lanes>,
     /// Front layers held in their current version.
     pub held: Vec<Lanes>,
@@ -266,7 +266,7 @@ impl RolloutTables {
         }
     }
 
-    /// Bits of a message with so many bits of layers; nothing is sent if there are none.
+    /// Bits of a message with this number of bits of layers; zero without layers.
     #[inline(always)]
     pub fn message(&self, layers: f32) -> f32 {
         if layers > 0.0 { layers + self.header } else { 0.0 }
@@ -329,7 +329,7 @@ impl RolloutTables {
         self.models[cut]
     }
 
-    /// Bits of the first so many layers.
+    /// Bits of the first n layers.
     #[inline(always)]
     pub fn layer_bits(&self, layers: &Lanes) -> Lanes {
         model_bits(self, layers)
@@ -483,7 +483,7 @@ fn terminal(twin: &Twin, state: &TwinState, n: usize, sizes: usize) -> Terminal 
     let nominal = twin.nominal();
     let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
     let minibatch = state.samples[n] as usize;
-    // Sure even if everybody is scheduled.
+    // Valid even if all terminals are scheduled.
     let doubtful = twin.network.doubtful_hardware(n, twin.sure_z(state.gain.len()));
     let likely = twin.network.hardware(n);
     let seconds = |hardware: &crate::cost::Hardware, cut: usize| {

@@ -90,7 +90,7 @@ pub(super) fn fill_job(
     }
 }
 
-/// Bits of the first so many layers of the model.
+/// Bits of the first n layers of the model.
 #[inline(always)]
 pub(super) fn model_bits(rollout: &RolloutTables, layers: &Lanes) -> Lanes {
     match <&[f32; TABLE]>::try_from(&rollout.model_bits[..]) {
@@ -132,7 +132,7 @@ vectorised! {
             let waiting = if rollout.counts_waiting { sums.waiting[lane] } else { 0.0 };
             let slowest = if sums.latency[lane] > waiting { sums.latency[lane] } else { waiting };
             let latency = if slowest < rollout.give_up { slowest } else { rollout.give_up };
-            // A round in which nobody trains is not quick, it is lost.
+            // A round without training is a lost round, not a quick one.
             let lost = if sums.count[lane] > 0.0 { 0.0 } else { deadline };
             let latency = if latency > lost { latency } else { lost };
             reward[lane] = task * gain
@@ -188,7 +188,7 @@ fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN:
 ) {
     seconds_per_bit::<HELD>(rollout, futures, step, actions, &sums.scale);
     for (n, one) in actions.iter().enumerate() {
-        // Whom no candidate schedules adds nothing to any sum.
+        // Skip terminals that no candidate schedules.
         if all_zero(&one.scheduled) {
             futures.trained[n] = [0.0; LANES];
         } else {
@@ -227,8 +227,8 @@ fn seconds_per_bit<const HELD: bool>(
 /// One terminal's part of the round: delay, energy, violation, and whether it trains. Everything
 /// is taken into local arrays first: loops that write through references do not vectorise.
 ///
-/// `STRICT`: after the first round and with the late dropped, nobody who is left is late, is cut
-/// off or has too little memory. `OWN`: the way down has a power of its own.
+/// `STRICT`: after the first round and with late terminals dropped, no remaining terminal is late, is cut
+/// off or has too little memory. `OWN`: the downlink has its own power.
 #[inline(always)]
 fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: bool>(
     rollout: &RolloutTables,

@@ -17,7 +17,7 @@ use crate::twin::normal::Z_90;
 pub struct Pair {
     /// Logarithms of the losses of the group's terminals when it was measured.
     pub log_losses: Vec<f64>,
-    /// What was measured.
+    /// The measurements.
     pub count: SuccessCount,
 }
 
@@ -175,7 +175,7 @@ impl GroupCurves {
             (0..self.pairs.len()).filter(|&group| !self.pairs[group].is_empty()).collect();
         let n = measured.len() as f64;
         let TaskOptions { start_sd, slope_sd, .. } = self.options;
-        // What is left unknown about all groups once so many of them are measured.
+        // Remaining variance of the common part once this number of groups is measured.
         let rest = |prior: f64, between: f64| 1.0 / (1.0 / prior + n / between);
         let level_rest = rest(start_sd * start_sd, between);
         let slope_rest = rest(slope_sd * slope_sd, slope_between);

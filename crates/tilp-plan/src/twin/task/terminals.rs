@@ -340,7 +340,7 @@ impl TerminalCurves {
         }
     }
 
-    /// What is known of a deviation at the next measurement.
+    /// State of a deviation at the next measurement.
     pub(super) fn drifted(&self, one: Deviation) -> Deviation {
         let TerminalOptions { sd, keep, drift, .. } = self.options.terminal;
         let fresh = (1.0 - keep * keep) * sd * sd + drift * drift;
@@ -417,7 +417,7 @@ impl TerminalCurves {
         }
     }
 
-    /// What is known of a terminal alone.
+    /// State of a terminal alone.
     pub(super) fn deviation(&self, terminal: usize) -> Deviation {
         self.deviations[terminal]
     }
@@ -427,7 +427,7 @@ impl TerminalCurves {
         self.shared_variance(terminal, self.centre_of(self.groups[terminal]))
     }
 
-    /// What is known of a terminal that nothing was measured of.
+    /// State of a terminal without measurements.
     pub(super) fn new_deviation(&self) -> Deviation {
         new_deviation(&self.options.terminal)
     }

@@ -181,7 +181,7 @@ impl Fake {
         self.nominal.cost.limits.project(decision)
     }
 
-    /// True uncut cost of everybody, by the rules: reserved slices, scaling, deliveries.
+    /// True uncut cost of every terminal, by the rules: reserved slices, scaling, deliveries.
     pub fn true_costs(&self, plan: &ProjectedDecision) -> Vec<Option<(Cost, Watts)>> {
         let (seen, limits) = (self.observe(), &self.nominal.cost.limits);
         let terminals = &plan.decision().terminals;

@@ -14,7 +14,7 @@ fn groups() -> Vec<usize> {
     (0..TERMINALS).map(|n| n % GROUPS).collect()
 }
 
-/// The law that the training twin must find: who takes part learns, the rest forget.
+/// The law that the training twin must find: participants learn, the others forget.
 fn true_rate(tally: &Tally, n: usize) -> f64 {
     let features = tally.features(n, n % GROUPS);
     0.4 * features[0] - 0.004 * features[2] + 0.002 * features[5]
@@ -175,7 +175,7 @@ impl Curves {
         sum / (TERMINALS / GROUPS) as f64
     }
 
-    /// So many episodes of every terminal.
+    /// A number of episodes of every terminal.
     fn measure(&self, log_losses: &[f64], episodes: u64, rng: &mut Rng) -> Vec<SuccessCount> {
         let mut counts = vec![SuccessCount::default(); GROUPS];
         for n in 0..TERMINALS {

@@ -86,7 +86,7 @@ fn a_terminal_that_returns_is_known_but_less_certainly() {
     assert_eq!(back.n_seen, known.n_seen);
     assert!(back.speed.variance > known.speed.variance);
     assert!(twin.training.variances()[1] > level);
-    // It goes on to be learned from.
+    // It still serves for calibration.
     let all: Vec<u32> = (0..N as u32).collect();
     go(&mut fake, &mut twin, &all, 25);
     assert!(twin.calibration(TerminalId(1)).unwrap().n_seen > known.n_seen);

@@ -95,7 +95,7 @@ fn the_loss_decrease_in_total_is_that_of_the_groups_and_that_of_the_imagined_rou
     assert!(widths.into_iter().all(|width| width > total), "a mean of more swings less");
 }
 
-/// Errors of true delays once a terminal was heard of 30 times, and coverage of what is measured.
+/// Errors of true delays after 30 reports of a terminal, and coverage of measured delays.
 fn learn(hidden: Hidden, seed: u64) -> (f64, f64, f64, f64) {
     let mut fake = Fake::new(50, hidden, seed);
     let mut twin = fake.twin(TwinOptions::default());

@@ -89,10 +89,10 @@ fn a_round_without_somebody_takes_back_a_share_of_what_its_own_samples_gave_it()
             *advantage += tally.gained(n);
         }
     }
-    // All of it in the end, and no more; who had gained nothing loses nothing by it.
+    // In the limit all of the advantage; a terminal without advantage loses nothing.
     assert!((risen - 0.5 * twin.own_weight(0)).abs() < 1e-9, "{risen} {others}");
     assert!(advantage[0] < 1e-9 && advantage[2] == 0.0);
-    // Who trains alone for ever gains as much as it forgets.
+    // In the limit a terminal that trains alone gains as much as it forgets.
     assert!((advantage[1] - 10.0).abs() < 1e-6, "{}", advantage[1]);
     let nobody = round_of(&[], tempo, &advantage);
     assert_eq!((nobody.gained(1), twin.predict(&nobody, 1)), (0.0, 0.0));

@@ -51,7 +51,7 @@ fn by_group(own: &[Option<SuccessCount>]) -> Vec<SuccessCount> {
     counts
 }
 
-/// A cell drawn from the law that the twin believes in.
+/// A cell drawn from the law that the twin assumes.
 struct World {
     options: TaskOptions,
     all: f64,

@@ -1,4 +1,4 @@
-//! A twin that is told the truth.
+//! A twin with access to the truth.
 
 use super::fake::{DEFAULT, Fake};
 use super::run;
@@ -7,7 +7,7 @@ use crate::twin::{RolloutTables, Sureness, Twin, TwinOptions};
 
 const ROUNDS: usize = 6;
 
-/// Fading of the round at hand as observed, then made up.
+/// Observed fading of the present round, then artificial fading.
 fn network(fake: &Fake) -> NetworkTruth {
     let hardware = fake.truth.iter().map(|one| TrueHardware {
         noise_w_per_hz: one.noise_w_per_hz,

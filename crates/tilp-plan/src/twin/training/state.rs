@@ -1,10 +1,10 @@
-//! What the training sub-twin holds of each terminal, and what survives a kill.
+//! State of the training sub-twin for each terminal, and its saved form.
 
 use super::{Level, N_SHARED, Report, TrainingTwin};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::twin::track::Track;
 
-/// What is known of one terminal.
+/// State of one terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TrainingPart {
     level: Option<Level>,
@@ -20,7 +20,7 @@ impl TrainingPart {
     /// Numbers kept of an absent terminal.
     pub(crate) const N_NUMBERS: usize = 3 + N_SHARED;
 
-    /// The terminal leaves: its copies are gone, and should it return it will begin a new series.
+    /// The terminal leaves: its copies are lost, and after a return it begins a new series.
     pub(crate) fn leave(&mut self) {
         (self.since, self.series) = (0.0, None);
     }
@@ -46,7 +46,7 @@ impl TrainingPart {
 }
 
 impl TrainingTwin {
-    /// What is known of a terminal.
+    /// State of a terminal.
     pub(crate) fn part(&self, n: usize) -> TrainingPart {
         TrainingPart {
             level: self.levels[n],
@@ -57,7 +57,7 @@ impl TrainingTwin {
         }
     }
 
-    /// A terminal that returns after so many rounds: its level has drifted.
+    /// A terminal that returns after this number of rounds: its level has drifted.
     pub(crate) fn aged(&self, part: TrainingPart, rounds: f64) -> TrainingPart {
         let drift = rounds * self.options.drift * self.options.drift;
         let level = part.level.map(|one| Level { variance: one.variance + drift, ..one });

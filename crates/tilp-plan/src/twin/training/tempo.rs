@@ -1,9 +1,9 @@
-//! How fast training goes on in a round, whoever takes part in it.
+//! Speed of training in a round, independent of its participants.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the weights of the training law are rates of.
+/// Pace of the weights of the training law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -21,7 +21,7 @@ impl Pace {
     }
 }
 
-/// What the scatter of a round's effect about the law is proportional to.
+/// Scale of the scatter of a round's effect about the law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwingBy {
@@ -38,7 +38,7 @@ impl SwingBy {
     }
 }
 
-/// How fast training goes on in a round.
+/// Speed of training in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tempo {
     /// Factor on all weights but that of any round.

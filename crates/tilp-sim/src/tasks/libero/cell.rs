@@ -19,8 +19,8 @@ pub struct Cell {
     pub index: usize,
     /// Angle by which the camera is turned against the robot.
     pub yaw: f32,
-    /// The cell has every so many-th of the states for demonstrations: place and number of those
-    /// who share them.
+    /// The cell has every n-th of the states for demonstrations: its place among the n cells that share
+    /// them, and n.
     pub share: (usize, usize),
 }
 
@@ -59,7 +59,7 @@ impl Workcell for Cell {
 struct Arm<'a> {
     cell: &'a Cell,
     episode: Episode,
-    /// The simulation blew up: nothing moves any more, and nothing succeeds.
+    /// The simulation became unstable: the robot no longer moves, and the episode fails.
     failed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a policy sees: twelve tokens, level directions in the camera's frame.
+//! Observation of a policy: twelve tokens, level directions in the camera's frame.
 
 use tilp_mujoco::expert::Scene;
 use tilp_mujoco::libero::Episode;
@@ -50,7 +50,7 @@ fn fine(way: f64) -> f64 {
 struct Row(Vec<f32>);
 
 impl Row {
-    /// A robot that threw its object across the room still sees finite, bounded numbers.
+    /// Observations are finite and bounded even if the object is far away.
     fn push(&mut self, value: f64) {
         self.0.push(if value.is_finite() { value.clamp(-3.0, 3.0) as f32 } else { 0.0 });
     }

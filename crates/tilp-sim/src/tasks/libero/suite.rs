@@ -1,10 +1,10 @@
-//! What is known of the suite without its worlds.
+//! Properties of the suite that do not need its worlds.
 
 use std::ops::Range;
 
 use crate::tasks::{EpisodeSet, Suite};
 
-/// What all cells have in common. An action moves the hand (3), turns it (3) and shuts the fingers.
+/// Common properties of all cells. An action moves the hand (3), turns it (3) and closes the fingers.
 pub static SUITE: Suite = Suite {
     name: "libero-object",
     tasks: &[

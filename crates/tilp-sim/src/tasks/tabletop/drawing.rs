@@ -5,9 +5,9 @@ use std::fmt::Write;
 use rapier3d::math::{Pose, Vector};
 use rapier3d::prelude::SharedShape;
 
-/// How far a point moves right and up on the page for each metre it lies deeper.
+/// Shift of a point to the right and up on the page per metre of depth.
 const OBLIQUE: [f32; 2] = [0.35, 0.45];
-/// Corners of the polygon that stands for a circle.
+/// Corners of the polygon that approximates a circle.
 const ROUND: usize = 16;
 
 /// A flat face with a colour (red, green, blue) and its outward normal.

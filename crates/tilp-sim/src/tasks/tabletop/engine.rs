@@ -12,7 +12,7 @@ pub(super) const HAND_HEIGHT: f32 = 0.2;
 /// Way of a finger from open to shut.
 pub(super) const FINGER_TRAVEL: f32 = 0.049;
 
-/// What moves the bodies of a cell. Both read the same MJCF text.
+/// Physics engines of a cell. Both read the same MJCF text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// Rapier, which is built in.
@@ -78,7 +78,7 @@ pub(super) trait Physics {
     /// The bin, shelf, block, cabinet or housing.
     fn fixture(&self) -> Pose;
 
-    /// Every shape but the table, with its pose and whose it is, for drawing.
+    /// Every shape except the table, with its pose and its owner, for drawing.
     fn shapes(&self) -> Vec<(Owner, SharedShape, Pose)>;
 
     /// Masses of object and of the two fingers in kilograms, to compare engines by.
@@ -86,7 +86,7 @@ pub(super) trait Physics {
     fn masses(&self) -> [f32; 3];
 }
 
-/// Whom a drawn shape belongs to.
+/// Owner of a drawn shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Hand,

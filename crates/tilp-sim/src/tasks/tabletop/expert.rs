@@ -16,7 +16,7 @@ const HOVER: f32 = 0.07;
 /// A hand that is lower than this above an object must not move sideways into it.
 const CLEAR: f32 = 0.045;
 
-/// What the expert would do now, in the same units as [`Robot::act`].
+/// Present action of the expert, in the same units as [`Robot::act`].
 pub fn expert(robot: &Robot) -> [f32; ACTION] {
     let variant = robot.variant();
     let state = robot.state();
@@ -31,13 +31,13 @@ pub fn expert(robot: &Robot) -> [f32; ACTION] {
     [x, y, z, if wish.shut { 1.0 } else { -1.0 }]
 }
 
-/// The motion the expert wants, in metres in the robot's frame.
+/// The commanded motion, in metres in the robot's frame.
 struct Wish {
     step: Vector,
     shut: bool,
 }
 
-/// Picks the object up from wherever it is, carries it over the goal and lets go.
+/// Picks the object up, carries it over the goal and releases it.
 fn place(variant: &Variant, state: &State) -> Wish {
     if !state.holding() {
         if success::arrived(variant, state) {
@@ -63,7 +63,7 @@ fn place(variant: &Variant, state: &State) -> Wish {
 fn pick(state: &State) -> Wish {
     let way = state.handle - state.hand;
     let sideways = way.truncate();
-    // Fingers that have begun to shut go on, even where the object gave way a little.
+    // Fingers that have started to close continue, even if the object moved a little.
     let reach = if state.opening < 0.9 { 2.0 * ALIGNED } else { ALIGNED };
     if way.length() < reach {
         return Wish { step: way, shut: true };

@@ -1,6 +1,6 @@
 //! The eight families of tasks.
 
-/// What a robot cell has to do.
+/// Task of a robot cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Pick a cube up and drop it into a bin.
@@ -58,7 +58,7 @@ impl Family {
         self as usize
     }
 
-    /// Whether the robot lifts the object, so that its weight decides.
+    /// Whether the robot lifts the object, so that its weight matters.
     pub fn lifts(self) -> bool {
         matches!(self, Family::Bin | Family::Shelf | Family::Stack | Family::Peg)
     }

@@ -18,7 +18,7 @@ pub(super) const BLOCK_HALF: f32 = 0.04;
 pub(super) const PEG_HALF_HEIGHT: f32 = 0.04;
 /// How far above its middle the peg is gripped, so that the fingers stay above the hole.
 pub(super) const PEG_GRIP: f32 = 0.02;
-/// Room between peg and hole on each side.
+/// Clearance between peg and hole on each side.
 pub(super) const PEG_PLAY: f32 = 0.01;
 /// Height of the block with the hole.
 pub(super) const HOLE_WALL: f32 = 0.04;
@@ -79,7 +79,7 @@ pub(super) fn button_base(variant: &Variant) -> f32 {
     variant.size
 }
 
-/// Height of the middle of the cap while nobody presses it.
+/// Height of the middle of the cap when it is not pressed.
 pub(super) fn button_rest(variant: &Variant) -> f32 {
     2.0 * button_base(variant) + 0.038
 }

@@ -1,4 +1,4 @@
-//! Where things stand when an episode starts.
+//! Positions of the objects at the start of an episode.
 
 use rand::RngExt;
 use rapier3d::math::Vector;
@@ -6,7 +6,7 @@ use rapier3d::math::Vector;
 use crate::rng::Seed;
 use crate::tasks::tabletop::{Family, Variant};
 
-/// Object and goal stand at least this far apart, so that the open fingers fit between them.
+/// Least distance of object and goal, so that the open fingers fit between them.
 const APART: f32 = 0.17;
 
 /// The start of one episode, in the robot's frame.
@@ -47,7 +47,7 @@ impl Layout {
     }
 }
 
-/// The goal, moved straight away from the object where it would stand too close.
+/// The goal, moved straight away from the object if it would be too close.
 fn apart(object: Vector, goal: Vector) -> Vector {
     let way = goal - object;
     if way.length() < APART { object + way.normalize_or(Vector::X) * APART } else { goal }

@@ -67,7 +67,7 @@ fn world(family: Family) -> &'static str {
     }
 }
 
-/// What stands between the tags of an include file.
+/// Text between the tags of an include file.
 fn inner(text: &str) -> &str {
     text.trim().trim_start_matches("<mujocoinclude>").trim_end_matches("</mujocoinclude>")
 }

@@ -1,7 +1,7 @@
 //! The table-top suite: manipulation with a gantry and two fingers.
 //!
 //! A [`Variant`] describes one terminal's cell, a [`Workcell`] is its world, loaded into an
-//! [`Engine`], a [`Robot`] lives through one episode in a copy of it.
+//! [`Engine`], a [`Robot`] runs one episode in a copy of it.
 //!
 //! Frames: physics and expert work in the robot's frame, z up, the table's top at zero.
 //! Observations are in the frame of the cell's camera, turned by the variant's yaw, and so are

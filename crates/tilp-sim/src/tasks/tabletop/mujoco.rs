@@ -20,7 +20,7 @@ pub(super) struct MujocoCell {
     substeps: usize,
 }
 
-/// Where the named parts of a world are.
+/// Places of the named parts of a world.
 #[derive(Clone, Copy)]
 struct Parts {
     hand: Body,
@@ -105,8 +105,8 @@ pub(super) struct Mujoco {
     world: World,
     parts: Parts,
     substeps: usize,
-    /// Whether the motion blew up. MuJoCo then puts everything back to where it was loaded, where a
-    /// drawer is shut and nobody earned it; so from here on every reading is no number.
+    /// Whether the motion became unstable. MuJoCo then resets the world, which would count as a closed
+    /// drawer; so from here on every reading is NaN.
     broken: bool,
 }
 
@@ -125,7 +125,7 @@ impl Mujoco {
     }
 
     fn solids(&self, owner: Owner, body: Body) -> Vec<(Owner, SharedShape, Pose)> {
-        // MuJoCo's cylinders stand along z, rapier's along y.
+        // MuJoCo's cylinders have their axis along z, rapier's along y.
         let upright = Rotation::from_rotation_x(std::f32::consts::FRAC_PI_2);
         let boxes = self.world.blocks(body).map(|block| {
             let [x, y, z] = block.half_m.map(|half| half as f32);

@@ -1,4 +1,4 @@
-//! What a policy sees: twelve tokens in the camera's frame.
+//! Observation of a policy: twelve tokens in the camera's frame.
 
 use rapier3d::math::Vector;
 
@@ -90,7 +90,7 @@ struct Row {
 }
 
 impl Row {
-    /// A robot that threw its object across the room still sees finite, bounded numbers.
+    /// Observations are finite and bounded even if the object is far away.
     fn push(&mut self, value: f32) {
         self.values[self.filled] = if value.is_finite() { value.clamp(-3.0, 3.0) } else { 0.0 };
         self.filled += 1;

@@ -144,7 +144,7 @@ impl Physics for Rapier<'_> {
         };
         let shape = |collider: &Collider| {
             let body = collider.parent()?;
-            // Before the first step only the bodies stand where the layout wants them.
+            // Before the first step only the bodies are at the positions of the layout.
             let pose = *self.world.bodies[body].position() * *collider.position_wrt_parent()?;
             Some((owner(body)?, collider.shared_shape().clone(), pose))
         };

@@ -21,7 +21,7 @@ pub struct Robot<'a> {
     shut: bool,
 }
 
-/// What the expert, the observation and the success predicate look at, in the robot's frame.
+/// State for the expert, the observation and the success predicate, in the robot's frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct State {
     pub hand: Vector,
@@ -30,12 +30,12 @@ pub(super) struct State {
     pub opening: f32,
     /// Which finger touches the object.
     pub touches: [bool; 2],
-    /// Whether the fingers were last told to shut.
+    /// Whether the last command closes the fingers.
     pub shut: bool,
     /// Point at which the object is handled.
     pub handle: Vector,
     pub object_velocity: Vector,
-    /// Where the handle point has to go.
+    /// Goal of the handle point.
     pub goal: Vector,
     /// How far the drawer is out or the button down.
     pub displacement: f32,
@@ -65,7 +65,7 @@ impl<'a> Robot<'a> {
         &self.cell.variant
     }
 
-    /// What the policy sees; see [`crate::tasks::tabletop::TOKENS`].
+    /// Observation of the policy; see [`crate::tasks::tabletop::TOKENS`].
     pub fn observe(&self) -> [f32; OBSERVATION] {
         observe::observation(&self.cell.variant, &self.state())
     }
@@ -86,7 +86,7 @@ impl<'a> Robot<'a> {
         self.physics.advance(step, self.shut);
     }
 
-    /// Whether the task is done; the predicate of each family stands in `success.rs`.
+    /// Whether the task is done; `success.rs` has the predicate of each family.
     pub fn succeeded(&self) -> bool {
         success::succeeded(&self.cell.variant, &self.state())
     }
@@ -140,7 +140,7 @@ mod tests {
         Workcell::new(Variant::draw(family, &VariantRange::WIDE, &mut rng))
     }
 
-    /// Lets a robot act at random for a whole episode and shows every observation.
+    /// Runs an episode with random actions and passes every observation on.
     fn stagger(cell: &Workcell, seed: Seed, mut show: impl FnMut([f32; OBSERVATION])) -> bool {
         let mut robot = Robot::reset(cell, seed.named("episode"));
         let mut rng = seed.stream("actions");

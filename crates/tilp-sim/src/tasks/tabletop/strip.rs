@@ -50,7 +50,7 @@ fn draw_row(cell: &Workcell, episode: Seed, n_frames: usize, top: f32, svg: &mut
     });
 }
 
-/// Lets the expert work and shows each state, the first and the last included.
+/// Runs the expert and passes each state on, including the first and the last.
 fn run(cell: &Workcell, episode: Seed, mut show: impl FnMut(usize, &Robot)) -> usize {
     let mut robot = Robot::reset(cell, episode);
     let mut step = 0;

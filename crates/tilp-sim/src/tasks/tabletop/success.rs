@@ -41,7 +41,7 @@ pub(super) fn succeeded(variant: &Variant, state: &State) -> bool {
     }
 }
 
-/// Whether an object that is nowhere near held has come close enough to its goal to be let be.
+/// Whether an object that is not held is close enough to its goal.
 pub(super) fn arrived(variant: &Variant, state: &State) -> bool {
     let way = state.handle - state.goal;
     let half = match variant.family {

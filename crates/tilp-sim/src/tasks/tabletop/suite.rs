@@ -3,7 +3,7 @@
 use crate::tasks::tabletop::{ACTION, Family, Robot, TOKENS, Workcell, expert, scene};
 use crate::tasks::{self, Scene, Start, Suite};
 
-/// What all table-top robots have in common. Motion counts in full, the fingers half.
+/// Common properties of all table-top robots. Motion counts in full, the fingers half.
 pub static SUITE: Suite = Suite {
     name: "tabletop",
     tasks: &NAMES,

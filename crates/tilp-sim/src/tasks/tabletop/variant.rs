@@ -1,4 +1,4 @@
-//! How one cell differs from another of the same family.
+//! Differences between cells of the same family.
 
 use rand::RngExt;
 use schemars::JsonSchema;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::rng::Rng;
 use crate::tasks::tabletop::Family;
 
-/// In which frame a cell's robot takes its horizontal motion.
+/// Frame of the horizontal motion of a cell's robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Frame {
     /// As the camera sees it: an action points where the observation says.
     Camera,
-    /// As the robot is mounted: a policy has to turn what it sees by the yaw it is told.
+    /// The frame of the mounted robot: a policy has to rotate its observation by the given yaw.
     Robot,
 }
 
@@ -22,7 +22,7 @@ pub enum Frame {
 /// Lengths are metres, masses kilograms, angles radians, all in the robot's frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// What has to be done.
+    /// The task.
     pub family: Family,
     /// Middle of the part of the table in use.
     pub centre: [f32; 2],
@@ -208,7 +208,7 @@ impl Variant {
         }
     }
 
-    /// The same cell with this much more to carry than anyone was told.
+    /// The same cell with this additional mass, which is not observed.
     pub fn with_extra_mass(mut self, extra_mass: f32) -> Variant {
         self.extra_mass = extra_mass;
         self

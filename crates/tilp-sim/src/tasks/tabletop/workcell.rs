@@ -15,7 +15,7 @@ pub(super) type Handles = MjcfRobotHandles<Option<MultibodyJointHandle>>;
 
 /// The loaded world of one [`Variant`], from which each episode starts.
 pub struct Workcell {
-    /// What was loaded.
+    /// The loaded world.
     pub variant: Variant,
     world: Loaded,
 }
@@ -63,7 +63,7 @@ pub(super) struct RapierCell {
     pub parts: Parts,
 }
 
-/// Where the named parts of a world are.
+/// Places of the named parts of a world.
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
     pub hand: RigidBodyHandle,

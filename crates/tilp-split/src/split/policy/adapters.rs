@@ -61,7 +61,7 @@ impl Policy {
     }
 }
 
-/// Where the weight of a linear layer stands, with its adapter; `None` for other tensors.
+/// Place of the weight of a linear layer, with its adapter; `None` for other tensors.
 fn place(tensor: &Tensor, lora: Lora) -> Option<(usize, Adapter)> {
     let &[outputs, inputs] = &tensor.shape[..] else { return None };
     let linear = Linear { inputs, outputs };

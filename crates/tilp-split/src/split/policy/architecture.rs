@@ -23,7 +23,7 @@ pub struct Architecture {
     pub cuts: Vec<usize>,
 }
 
-/// What is wrong with an architecture.
+/// Error in an architecture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}, expected {expected}")]
 pub struct ArchitectureError {
@@ -31,7 +31,7 @@ pub struct ArchitectureError {
     pub field: &'static str,
     /// Its value.
     pub value: String,
-    /// What would be right.
+    /// Expected value.
     pub expected: String,
 }
 
@@ -83,7 +83,7 @@ impl Architecture {
         require(inside && rising && !self.cuts.is_empty(), "cuts", &self.cuts, expected)
     }
 
-    /// An architecture may come from a file of anybody: no product of sizes may overflow.
+    /// An architecture may come from an untrusted file: no product of sizes may overflow.
     fn check_limits(&self) -> Result<(), ArchitectureError> {
         let limit = |field, value: usize, most: usize| {
             require(value <= most, field, value, format!("at most {most}"))

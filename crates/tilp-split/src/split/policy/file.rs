@@ -23,9 +23,9 @@ pub enum PolicyFileError {
     Tensor {
         /// Name of the tensor.
         name: String,
-        /// What the file holds.
+        /// Contents of the file.
         value: String,
-        /// What the architecture asks for.
+        /// Requirement of the architecture.
         expected: String,
     },
 }

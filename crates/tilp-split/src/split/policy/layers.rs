@@ -186,7 +186,7 @@ pub struct Workspace {
     scratch: Scratch,
     /// Sample by sample, what crosses the boundary of the range.
     boundary: Vec<f32>,
-    /// Of a policy with adapters: the parameters of one layer, and gradients that nobody reads.
+    /// For a policy with adapters: the parameters of one layer, and unused gradients.
     merged: Vec<f32>,
     unused: Vec<f32>,
 }

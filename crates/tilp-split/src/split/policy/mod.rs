@@ -90,7 +90,7 @@ impl Policy {
         let deviation = if tensor.name.ends_with("gain") {
             return values.fill(1.0);
         } else if tensor.name == "layer1.bias" {
-            0.1 // positions: enough to tell the tokens apart
+            0.1 // positions: large enough to distinguish the tokens
         } else if tensor.name.ends_with("bias") || tensor.name.ends_with("offset") {
             return values.fill(0.0);
         } else {

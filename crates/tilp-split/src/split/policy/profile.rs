@@ -1,4 +1,4 @@
-//! What a cut costs, computed from the architecture.
+//! Costs of a cut, computed from the architecture.
 
 use super::Policy;
 use crate::split::model::{CutProfile, SplitModel};

@@ -59,7 +59,7 @@ fn run_as(who: &Learner, rule: Rule, cut: usize, terminals: &[u32], rounds: u64)
 }
 
 #[test]
-fn a_relay_is_descent_on_the_batches_in_visiting_order() {
+fn sequential_split_learning_is_descent_on_the_batches_in_visiting_order() {
     let walk = [2, 0, 3, 1];
     let model = thin_policy();
     let reference = engine(thin_policy(), settings(), &SAMPLES);
@@ -77,7 +77,7 @@ fn a_relay_is_descent_on_the_batches_in_visiting_order() {
 }
 
 #[test]
-fn in_a_relay_everybody_fetches_the_front_and_owes_nothing_afterwards() {
+fn in_sequential_split_learning_each_fetches_the_front_and_has_nothing_pending_afterwards() {
     let mut engine = engine(thin_policy(), settings(), &SAMPLES);
     for round in 0..2 {
         let done = engine.train(Rule::Relay, round, &order(&[3, 1], 4), Copies::default()).unwrap();

@@ -130,7 +130,7 @@ fn eq_training_loss_is_weighted_by_the_size_of_the_minibatch() {
 }
 
 #[test]
-fn a_relay_of_terminals_is_descent_on_their_batches_in_visiting_order() {
+fn terminals_one_after_another_are_descent_on_their_batches_in_visiting_order() {
     let mut relay = engine(thin_policy(), settings(), &[40, 20, 16]);
     let model = thin_policy();
     let mut whole = Trainer::new(&model, relay.server().weights().clone(), sgd(&settings()));

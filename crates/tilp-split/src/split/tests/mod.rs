@@ -84,7 +84,7 @@ fn data(policy: &Policy, terminal: usize, samples: usize) -> Arc<Dataset> {
     Arc::new(data)
 }
 
-/// An engine over terminals with so many samples each.
+/// An engine over terminals with these numbers of samples.
 fn engine(policy: Policy, settings: Settings, samples: &[usize]) -> Engine<Policy> {
     let data: Vec<_> =
         samples.iter().enumerate().map(|(index, count)| data(&policy, index, *count)).collect();

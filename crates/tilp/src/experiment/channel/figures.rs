@@ -59,7 +59,7 @@ fn gains(channel: &Recording) -> Figure {
     }
 }
 
-/// Where terminals stand in the first round, and where they go.
+/// Positions of terminals in the first round, and their paths.
 fn map(channel: &Recording) -> Option<Figure> {
     let places = channel.places_m.as_ref()?;
     let first = places.first()?;
@@ -95,9 +95,9 @@ fn named(name: &str, colour: Colour, mark: Mark) -> Series {
     Series { name: name.to_owned(), colour, mark }
 }
 
-/// Axes and a panel in which a metre is as long across as up.
+/// Axes and a panel with the same scale in both directions.
 fn to_scale(series: &[Series]) -> (Axis, Axis, Size) {
-    /// Room for labels beside the data.
+    /// Margin for labels beside the data.
     const BESIDE: (f64, f64) = (78.0, 76.0);
     const WIDTH: f64 = 620.0;
     let points = || series.iter().flat_map(|one| one.mark.points());

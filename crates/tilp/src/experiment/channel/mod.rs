@@ -1,4 +1,4 @@
-//! A channel as a person wants to see it: gains, sight, how fast it changes, a map.
+//! A summary of a channel for a reader: gains, line of sight, how fast it changes, a map.
 
 mod figures;
 
@@ -35,7 +35,7 @@ pub enum ChannelError {
 /// Rounds that are shown of a channel that a scenario draws.
 const DRAWN_ROUNDS: usize = 200;
 
-/// What there is to say of a channel.
+/// Figures of a channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChannelReport {
     /// Where it was recorded.
@@ -80,7 +80,7 @@ pub fn read(name: &str, seed: u64) -> Result<Recording, ChannelError> {
     }
 }
 
-/// The channel that a run went through, with what its scenario's recording knows beside.
+/// The channel of a run, with additional data of its scenario's recording.
 fn of_run(folder: &RunFolder) -> Result<Recording, ChannelError> {
     let (scenario, _, seed) = super::read_run_identity(folder, &Registry::builtin())?;
     let rows = folder.read_terminals()?;
@@ -89,7 +89,7 @@ fn of_run(folder: &RunFolder) -> Result<Recording, ChannelError> {
     let gains_db = rounds.map(|round| round.iter().map(gain_db).collect()).collect();
     let known = recording(&scenario)?.unwrap_or_default();
     let scene = format!("run of {}, seed {seed}", scenario.name());
-    // A run longer than the recording starts it again; what is beside the gains is shown once.
+    // In a run longer than the recording the gains repeat; the additional data is shown once.
     Ok(Recording { scene, gains_db, ..known })
 }
 
@@ -139,7 +139,7 @@ fn series(channel: &Recording, terminal: usize) -> Vec<f64> {
     channel.gains_db.iter().map(|row| from_db(row[terminal])).collect()
 }
 
-/// Correlation of a series with itself so many steps later; none if it does not change or is too short.
+/// Autocorrelation of a series at this lag; `None` if the series is constant or too short.
 fn correlation(series: &[f64], lag: usize) -> Option<f64> {
     let centre = mean(series.iter().copied())?;
     let about: Vec<f64> = series.iter().map(|value| value / centre - 1.0).collect();

@@ -1,4 +1,4 @@
-//! One plan for one observation, with its reasons: for who runs a cell of their own.
+//! One plan for one observation of an external cell, with its reasons.
 
 mod report;
 mod server;
@@ -20,7 +20,7 @@ use crate::scenario::{
 use crate::snapshot::{Persist, SnapshotError};
 use crate::world::Learner;
 
-/// What a plan is made from, the observation aside.
+/// Inputs of a plan other than the observation.
 #[derive(Clone, Debug)]
 pub struct PlanSpec {
     /// Limits, policy and nominal hardware.
@@ -52,7 +52,7 @@ pub enum PlanError {
 }
 
 impl PlanSpec {
-    /// What an observation must agree with.
+    /// Properties that an observation must agree with.
     pub fn expected(&self) -> Result<Expected, ScenarioError> {
         Ok(Expected {
             hardware: data_sheets(&self.scenario, self.seed),
@@ -78,8 +78,8 @@ impl PlanSpec {
         Ok(PlanReport { note, on_priors, ..report })
     }
 
-    /// What the base station sees in the first round of a run, or in the round that follows what
-    /// was learned, as JSON. `progress` is called with the number of terminals whose demonstrations are made.
+    /// Observation of the first round of a run, or of the round after the learned state,
+    /// as JSON. `progress` is called with the number of terminals whose demonstrations are complete.
     pub fn example(
         &self,
         cache: Option<&Cache>,
@@ -92,7 +92,7 @@ impl PlanSpec {
         }
     }
 
-    /// What the base station sees in the next round.
+    /// Observation of the next round.
     fn observation<L: Learner, X, V>(&self, parts: Parts<L, X, V>) -> Result<String, PlanError> {
         let Parts { mut cell, mut station, .. } = parts;
         if let Some(checkpoint) = &self.learned {
@@ -103,7 +103,7 @@ impl PlanSpec {
     }
 }
 
-/// What the twin predicts from priors alone: before the first round that it learned from it has no
+/// Predictions from priors alone: before its first calibration the twin has no
 /// measured delay, energy or decrease of the loss, and success only if the observation has counts.
 fn on_priors(seen: &Observation, has_learned: bool) -> Vec<&'static str> {
     if has_learned {

@@ -1,4 +1,4 @@
-//! A plan as rows: what is printed as JSON, and in words.
+//! A plan as rows: printed as JSON, and as text.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,10 +8,10 @@ use crate::round::{Observation, Reason};
 use crate::tasks::Suite;
 use crate::twin::Decrease;
 
-/// A plan with its reasons. What is infinite is null in JSON.
+/// A plan with its reasons. Infinite values are null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PlanReport {
-    /// What kind of scenario it is for, where that needs saying.
+    /// Note on the kind of scenario, for profile scenarios.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
     /// Predictions that rest on priors alone, since nothing was measured that could correct them: of
@@ -21,7 +21,7 @@ pub struct PlanReport {
     pub round: u64,
     /// No terminal is sure to be in time: the plan has the one with the best channel.
     pub fallback: bool,
-    /// What the twin expects of the round.
+    /// Outcome of the round as the twin predicts it.
     pub predicted: PredictedRow,
     /// How far the round lowers the loss of each task.
     pub loss_decreases: Vec<LossDecreaseRow>,
@@ -33,7 +33,7 @@ pub struct PlanReport {
     pub runner_ups: Vec<RunnerUpRow>,
 }
 
-/// What the twin expects of the round.
+/// Outcome of the round as the twin predicts it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PredictedRow {
     /// Slowest scheduled terminal, likely.
@@ -69,7 +69,7 @@ pub struct LossDecreaseRow {
     pub task: &'static str,
     /// The loss before the round.
     pub before: f64,
-    /// By how much it falls.
+    /// Decrease of the loss.
     pub decrease: f64,
     /// The same as a share of the loss before.
     pub share: f64,
@@ -79,14 +79,14 @@ pub struct LossDecreaseRow {
     pub share_high: f64,
 }
 
-/// What the search did.
+/// Statistics of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchRow {
     /// Iterations done.
     pub iterations: usize,
 }
 
-/// What one terminal is to do, and why.
+/// Decision for one terminal, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TerminalPlanRow {
     /// Index of the terminal, from 0.
@@ -119,9 +119,9 @@ pub struct TerminalPlanRow {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ReasonRow {
-    /// Scheduled for what it brings.
+    /// Scheduled, because it increases the return.
     Gain {
-        /// By how much its own success is higher than without it, a rate.
+        /// Increase of its own success over a plan without it, as a rate.
         own_success: f64,
         /// Return of the plan minus the return without it; null if without it no terminal is left.
         return_difference: Option<f64>,
@@ -139,22 +139,22 @@ pub enum ReasonRow {
     },
     /// Out: not even the first cut fits its memory.
     MemoryShort {
-        /// What the first cut takes.
+        /// Requirement of the first cut.
         need_bytes: u64,
-        /// What it has.
+        /// Available amount.
         memory_bytes: u64,
     },
-    /// Out: with it, some terminal would not be sure to be in time.
+    /// Not scheduled: with it, some terminal would not be sure to be in time.
     Crowded {
         /// The least sure delay of a round with it.
         sure_delay_s: f64,
     },
-    /// Out: it could be added, but the return would not be higher.
+    /// Not scheduled: with it the return would not be higher.
     WorthLess {
         /// Return with it minus the return of the plan.
         return_difference: f64,
     },
-    /// Out: the return would be higher with it, but the search did not find that.
+    /// Not scheduled: the return would be higher with it, but the search did not find that plan.
     Overlooked {
         /// Return with it minus the return of the plan.
         return_difference: f64,
@@ -270,7 +270,7 @@ impl ReasonRow {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Gain { .. } => "scheduled for what it brings",
-            Self::LeastBad { .. } => "scheduled as the least bad",
+            Self::LeastBad { .. } => "scheduled as the least infeasible",
             Self::Unreachable { .. } => "not surely in time even alone with the whole band",
             Self::MemoryShort { .. } => "not even the first cut fits the memory",
             Self::Crowded { .. } => "not surely in time beside the others",
@@ -284,13 +284,18 @@ impl ReasonRow {
         match *self {
             Self::Gain { own_success, return_difference } => {
                 let without = match return_difference {
-                    Some(difference) => format!("return {difference:+.2e} against without it"),
-                    None => "without it nobody would be left".to_owned(),
+                    Some(difference) => {
+                        format!("return {difference:+.2e} compared with a plan without it")
+                    }
+                    None => "without it no terminal would be left".to_owned(),
                 };
                 format!("own success {:+.2} points, {without}", 100.0 * own_success)
             }
             Self::LeastBad { sure_delay_s } => {
-                format!("nobody is surely in time; best channel, {} to be sure", time(sure_delay_s))
+                format!(
+                    "no terminal is surely in time; best channel, {} to be sure",
+                    time(sure_delay_s)
+                )
             }
             Self::Unreachable { sure_delay_s } | Self::Crowded { sure_delay_s } => {
                 format!("{}: {} to be sure", self.name(), time(sure_delay_s))

@@ -1,9 +1,9 @@
-//! TiLP as the method of a base station outside: observations and outcomes in, decisions with reasons
+//! TiLP as the method of an external base station: observations and outcomes in, decisions with reasons
 //! out, state on disk.
 //!
-//! What was learned is written after every outcome, and the observation that is being executed before
-//! its decision is answered. So a kill at any moment changes nothing: the server goes on where it was,
-//! and a line that is sent again is answered again.
+//! The learned state is written after every outcome, and the observation before
+//! its decision is printed. The server can therefore be killed at any moment and continues later,
+//! and a line that is sent twice gets the same answer.
 
 use std::fs;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
@@ -36,7 +36,7 @@ pub struct PlanServer {
     clock: Option<Clock>,
     folder: PathBuf,
     tilp: Option<Tilp>,
-    /// What was learned, after the last round whose outcome was given.
+    /// The learned state after the last round with a given outcome.
     learned: Option<Snapshot>,
     /// That round; 0 before the first.
     round: u64,
@@ -74,7 +74,7 @@ struct OpenFile {
     answer: String,
 }
 
-/// Why a line was not answered as it asks.
+/// Why a line was answered with an error.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error(transparent)]
@@ -120,7 +120,7 @@ impl PlanServer {
         self.round
     }
 
-    /// Answers every line until the input ends or a line says so.
+    /// Answers every line until the input ends or an `end` line arrives.
     pub fn serve(&mut self, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
         while let Some(line) = next_line(&mut input)? {
             let (answer, is_last) = match line {
@@ -191,7 +191,7 @@ impl PlanServer {
         Ok(answer)
     }
 
-    /// Plans from what was learned, whatever was decided since.
+    /// Plans from the learned state, independent of decisions made since.
     fn planned(&mut self, seen: &Observation) -> Result<Planned, Refusal> {
         let is_open = self.open.take().is_some();
         let kept = self.tilp.take().filter(|_| !is_open);
@@ -221,7 +221,7 @@ impl PlanServer {
         all
     }
 
-    /// The planner as it was after the last outcome.
+    /// The planner after the last outcome.
     fn planner(&self, tasks: Vec<usize>) -> Result<Tilp, PlanError> {
         let mut tilp = planner(&self.spec.scenario, self.spec.seed, tasks, self.clock)?;
         if let Some(learned) = &self.learned {
@@ -243,7 +243,7 @@ impl PlanServer {
         let (outcome, executed) = message.checked(&open.seen, suite, self.expected.n_layers)?;
         let plan = executed.map_or_else(|| open.plan.clone(), |one| self.limits.project(one));
         check_participants(&plan, &outcome)?;
-        // From here on a failure leaves what was learned before: the observation is sent again.
+        // If something fails from here on, the earlier state remains and the observation is sent again.
         let (Some(open), Some(mut tilp)) = (self.open.take(), self.tilp.take()) else {
             unreachable!("both were just there");
         };
@@ -255,7 +255,7 @@ impl PlanServer {
         let (identity, stream) = (self.identity(), StreamMark::default());
         let checkpoint = Checkpoint { identity, round, stream, state };
         self.write(STATE, &checkpoint.to_bytes())?;
-        // One that stays is of a round that is over, and is not taken up.
+        // A remaining file belongs to a finished round and is ignored.
         let _ = fs::remove_file(self.folder.join(OPEN));
         self.expected.tasks = Some(open.tasks);
         (self.round, self.last) = (round, digest);
@@ -272,7 +272,7 @@ impl PlanServer {
         }
     }
 
-    /// Starts from what a run has learned, or from nothing.
+    /// Starts from the learned state of a run, or without one.
     fn begin(&mut self) {
         if let Some(checkpoint) = self.spec.learned.take() {
             self.expected.tasks = Some(tasks(&self.spec.scenario, self.spec.seed));
@@ -293,7 +293,7 @@ impl PlanServer {
         Ok(())
     }
 
-    /// Takes up the round that was being executed. One whose outcome was written is over.
+    /// Resumes the round that was being executed. A round with a written outcome is finished.
     fn reopen(&mut self, bytes: &[u8]) -> Result<(), PlanError> {
         let path = self.folder.join(OPEN);
         let malformed = |reason: String| RecordError::Malformed { path: path.clone(), reason };

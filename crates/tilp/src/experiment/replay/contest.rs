@@ -1,5 +1,5 @@
-//! Every forecast against the rules that anybody would use who has no twin: nothing changes, as last
-//! measured, as in the mean so far. The rules see what the twin saw, and no more.
+//! Every forecast against simple rules without a twin: no change, the last
+//! measurement, the mean so far. The rules use the same measurements as the twin.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ fn coverage<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Option<f64> {
     mean(samples.into_iter().map(|one| f64::from(one.after.holds(one.measured))))
 }
 
-/// What is known of one series of measurements.
+/// Statistics of one series of measurements.
 #[derive(Clone, Copy, Default)]
 struct Past {
     last: f64,

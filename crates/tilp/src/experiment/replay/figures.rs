@@ -85,7 +85,7 @@ impl Quantity<'_> {
         }
     }
 
-    /// Predicted against measured; what is forecast without an error lies on the diagonal.
+    /// Predicted against measured; forecasts without error are on the diagonal.
     fn scatter(
         &self,
         name: &str,
@@ -95,7 +95,7 @@ impl Quantity<'_> {
     ) -> Panel {
         let every = self.samples.len().div_ceil(MOST_POINTS).max(1);
         let drawn = self.samples.iter().step_by(every);
-        // What lies beyond is drawn on the edge, so that nothing is hidden.
+        // Points outside the range are drawn on the edge.
         let shown = |value: f64| (self.factor() * value).clamp(low, high);
         let points = drawn.map(|one| (shown(pick(one).mid), shown(one.measured))).collect();
         let scale = if self.is_amount() { Scale::Log } else { Scale::Linear };
@@ -113,8 +113,8 @@ impl Quantity<'_> {
         }
     }
 
-    /// The same range for all axes. It leaves out the thousandth of the values at either end (of changes
-    /// the twentieth, which go on for ever), since one wild forecast would press all others into a corner.
+    /// The same range for all axes. It omits a thousandth of the values at either end (a twentieth of
+    /// changes, which have heavy tails), so that outliers do not compress the rest of the figure.
     fn range(&self) -> (f64, f64) {
         let values = |one: &Sample| [one.before.mid, one.after.mid, one.measured];
         let values: Vec<f64> = self.samples.iter().flat_map(values).collect();

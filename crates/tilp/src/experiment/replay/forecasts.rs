@@ -1,5 +1,5 @@
-//! Two twins are shown a run: one that calibrates, one that never does. Both forecast every round
-//! before they see it, so no error is ever of a round that was learned from.
+//! Two twins process a run: one is calibrated, the other never. Both forecast every round
+//! before they see it, so every error is out of sample.
 
 use super::{Replay, ReplayedRound};
 use crate::record::TerminalRow;
@@ -24,7 +24,7 @@ pub struct Sample {
     pub after: Interval,
     /// What was measured.
     pub measured: f64,
-    /// What it really was, measurement noise aside, where that is known.
+    /// The true value without measurement noise, where it is known.
     pub truth: Option<f64>,
 }
 
@@ -39,9 +39,9 @@ pub struct OwnSuccess {
     pub episodes: u64,
 }
 
-/// What the rounds from one look at the losses of the deployed policy to the next did to them: forecast
-/// by the calibrated twin as it was at the first look, told who would take part, and realised. Shares
-/// of the loss at the first look.
+/// Change of the losses of the deployed policy from one measurement to the next: forecast
+/// by the calibrated twin at the first measurement with the true participants, and measured. Shares
+/// of the loss at the first measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
     /// Over all terminals.
@@ -65,7 +65,7 @@ pub struct Forecasts {
     pub delay: Vec<Sample>,
     /// Their energy, in joules.
     pub energy: Vec<Sample>,
-    /// Loss reported by those who took part and had reported before.
+    /// Loss reported by participants that had reported before.
     pub loss: Vec<Sample>,
     /// Share by which the loss of the deployed policy falls in a round, over all terminals.
     pub decrease: Vec<Sample>,
@@ -132,7 +132,7 @@ pub fn forecasts(replay: &Replay) -> Forecasts {
     all
 }
 
-/// A twin as it was when the losses of the deployed policy were looked at, and what it has imagined
+/// A twin at the time of a measurement of the deployed policy's losses, and its rollout
 /// since.
 struct Look {
     twin: Twin,
@@ -150,7 +150,7 @@ impl Look {
         is_sound.then(|| Self { twin: twin.clone(), losses, before, state })
     }
 
-    /// What it makes of the time until these losses.
+    /// Its forecast up to the round of these losses.
     fn span(&self, losses: &[f64]) -> Span {
         let (tasks, n) = (&self.twin.nominal().tasks, losses.len());
         let fall = |members: &[usize]| {
@@ -202,7 +202,7 @@ impl Forecasts {
                 measured,
                 truth: Some(truth),
             };
-            // Of who was cut off the delay was not measured.
+            // The delay of a terminal that was cut off was not measured.
             if !measured.unfinished {
                 self.delay.extend(sound(sample(|one| one.delay_s, measured.delay.0, row.delay_s)));
             }
@@ -255,7 +255,7 @@ impl Forecasts {
         }
         if let Some(Look { twin, state, .. }) = look {
             let (actions, mut scratch) = (&round.plan.decision().terminals, twin.scratch());
-            // What the channel does is not the matter here: those take part who did.
+            // Channel errors are excluded here: the participants are the actual ones.
             (state.known, state.fresh) = (twin.state(&round.seen).known, 0.0);
             twin.step(state, actions, Sureness::Likely, &mut scratch);
         }
@@ -312,7 +312,7 @@ fn measured_groups(round: &ReplayedRound<'_>) -> impl Iterator<Item = (usize, Su
     round.outcome.success.iter().flatten().copied().enumerate()
 }
 
-/// Share by which the mean loss of some terminals fell; none in a round that nobody looked at.
+/// Share by which the mean loss of some terminals fell; `None` in a round without a measurement.
 fn realised_fall(rows: &[TerminalRow], counts: impl Fn(&TerminalRow) -> bool) -> Option<f64> {
     let mean_of = |pick: fn(&TerminalRow) -> f64| {
         let counted = rows.iter().filter(|row| counts(row));

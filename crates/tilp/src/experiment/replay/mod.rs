@@ -1,4 +1,4 @@
-//! A run that is over, shown again: what the base station saw, decided and measured, round by
+//! Replay of a finished run: observations, decisions and measurements of the base station, round by
 //! round, rebuilt from the run folder. Whatever learns from rounds can learn from these, whichever
 //! method had decided.
 
@@ -49,16 +49,16 @@ pub struct Replay {
     success: BTreeMap<(u64, u64), SuccessCount>,
 }
 
-/// A round as the base station lived through it.
+/// A round from the view of the base station.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayedRound<'a> {
-    /// What it saw before.
+    /// Its observation.
     pub seen: Observation,
-    /// What was executed.
+    /// The executed decision.
     pub plan: ProjectedDecision,
-    /// What it measured.
+    /// The measured outcome.
     pub outcome: Outcome,
-    /// The experimenter's rows: what really happened to each terminal.
+    /// The experimenter's rows: the true outcome of each terminal.
     pub truth: &'a [TerminalRow],
 }
 

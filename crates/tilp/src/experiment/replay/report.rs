@@ -1,4 +1,4 @@
-//! What the forecasts of a run say about its twin.
+//! Summary of the forecasts of a run.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ const FIRST_MEASUREMENTS: u64 = 2;
 pub struct TwinReport {
     /// Name of the scenario.
     pub scenario: String,
-    /// What kind of scenario it is, where that needs saying.
+    /// Note on the kind of scenario, for profile scenarios.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
     /// The method that decided in the run.
@@ -33,7 +33,7 @@ pub struct TwinReport {
     pub seed: u64,
     /// Rounds of the run.
     pub rounds: u64,
-    /// Calibration loops that stand still in the run's scenario.
+    /// Calibration loops that the run's scenario freezes.
     pub frozen: Vec<&'static str>,
     /// Delay, energy, loss, loss decrease and success.
     pub sub_twins: Vec<SubTwinReport>,
@@ -42,9 +42,9 @@ pub struct TwinReport {
     /// The one-round loss decrease of the deployed policy: in total, then per task group.
     pub decreases: Vec<DecreaseReport>,
     /// Rank correlation of forecast and realised decrease between the terminals of a round: whether the
-    /// twin knows whom a round helps.
+    /// twin predicts which terminals a round helps.
     pub decrease_within_rounds: Option<f64>,
-    /// What was hidden, and how close the twin came to it.
+    /// Hidden values, and the error of the twin's estimates.
     pub hidden: Vec<FactorReport>,
     /// Whether loss predicts success within a task group.
     pub curve: CurveReport,
@@ -79,15 +79,15 @@ pub struct SubTwinReport {
 /// shares of the loss before the round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DecreaseReport {
-    /// Name of the task; none for all terminals together.
+    /// Name of the task; null for all terminals together.
     pub task: Option<&'static str>,
     /// Rounds that were looked at.
     pub n: usize,
-    /// Mean of what happened.
+    /// Mean of the measured values.
     pub realised: Option<f64>,
-    /// Mean of what the calibrated twin had forecast.
+    /// Mean of the calibrated twin's forecasts.
     pub forecast: Option<f64>,
-    /// Root mean square of what happened: the error of who forecasts no change.
+    /// Root mean square of the measured values: the error of a forecast of no change.
     pub rms_unchanged: Option<f64>,
     /// Root mean square error without calibration.
     pub rmse_before: Option<f64>,
@@ -103,7 +103,7 @@ pub struct DecreaseReport {
 /// scheduled often enough.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactorReport {
-    /// What was hidden.
+    /// The hidden quantity.
     pub name: &'static str,
     /// Terminals scheduled more often than the first rounds.
     pub n_terminals: usize,
@@ -148,9 +148,9 @@ pub struct GroupReport {
     pub loss: Vec<f64>,
     /// Share of successes measured.
     pub measured: Vec<f64>,
-    /// What the twin without calibration had forecast.
+    /// Forecast of the twin without calibration.
     pub before: Vec<f64>,
-    /// What the calibrated one had forecast.
+    /// Forecast of the calibrated twin.
     pub after: Vec<f64>,
     /// Lower ends of its 90 % intervals.
     pub low: Vec<f64>,

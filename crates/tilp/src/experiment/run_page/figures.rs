@@ -188,7 +188,7 @@ fn decisions(page: &RunPage) -> Figure {
     )
 }
 
-/// The prediction of each decision against what the round came to.
+/// The prediction of each decision against the outcome of the round.
 fn twin(page: &RunPage) -> Figure {
     let rows: BTreeMap<u64, &RoundRow> =
         page.history.rounds.iter().map(|row| (row.round, row)).collect();

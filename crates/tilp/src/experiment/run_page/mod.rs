@@ -1,5 +1,5 @@
-//! One page for one run: what was measured, how the rounds went, who took part with what, and the twin's
-//! predictions against what happened.
+//! One page for one run: metrics, rounds, participation and resources of each terminal, and the twin's
+//! predictions against the outcomes.
 
 mod figures;
 mod tables;
@@ -27,7 +27,7 @@ pub struct RunPage {
 }
 
 impl RunPage {
-    /// Reads a run folder. The run may still be going on.
+    /// Reads a run folder. The run may be unfinished.
     pub fn of(folder: &RunFolder, registry: &Registry) -> Result<Self, RunError> {
         let (scenario, method, seeds) = read_run_identity(folder, registry)?;
         let history = folder.read_history()?;
@@ -67,11 +67,11 @@ impl RunPage {
     }
 
     fn html(&self, figures: &[(String, Figure)]) -> String {
-        let title = escaped(&self.title);
+        let (title, narrow) = (escaped(&self.title), tables::NARROW);
         let mut html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>TiLP: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+             <title>TiLP: {title}</title>\n<style>\n{STYLE}{narrow}</style>\n</head>\n<body>\n<main>\n\
              <h1>{title}</h1>\n"
         );
         if let Some(note) = self.scenario.note() {

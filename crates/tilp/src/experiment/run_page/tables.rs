@@ -7,7 +7,7 @@ use super::RunPage;
 use crate::experiment::study::escaped;
 use crate::record::{EpisodeKind, RoundRow};
 
-/// What a robot did in all rounds.
+/// Totals of a robot over all rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Robot {
     /// Id of the terminal.
@@ -15,7 +15,7 @@ pub(super) struct Robot {
     task: String,
     /// Large-scale gain in its first round.
     gain_db: f64,
-    /// Rounds in which it was there.
+    /// Rounds in which it was present.
     there: u64,
     scheduled: u64,
     took_part: u64,
@@ -111,8 +111,12 @@ pub(super) fn robots(page: &RunPage) -> String {
         format!("<tr><th scope=\"row\">{name}</th>{rest}</tr>\n")
     };
     let body: String = robots_of(page).into_iter().map(row).collect();
-    table("Robots, from the best channel to the worst", &HEAD, &body)
+    table("robots", "Robots, from the best channel to the worst", &HEAD, &body)
 }
+
+/// Style of narrow screens: names and values of a table of facts wrap, so that both are visible.
+pub(super) const NARROW: &str =
+    "@media (max-width: 640px) { .facts th, .facts td { white-space: normal; } }\n";
 
 /// The same as CSV.
 pub(super) fn robots_csv(page: &RunPage) -> String {
@@ -127,10 +131,11 @@ pub(super) fn robots_csv(page: &RunPage) -> String {
     format!("{head}\n{}\n", lines.join("\n"))
 }
 
-fn table(caption: &str, head: &[&str], body: &str) -> String {
+/// A table; `kind` is its class in [`NARROW`].
+fn table(kind: &str, caption: &str, head: &[&str], body: &str) -> String {
     let titles: String = head.iter().map(|title| format!("<th>{title}</th>")).collect();
     format!(
-        "<h2>{caption}</h2>\n<div class=\"scroll\"><table>\n<thead>\n<tr>{titles}</tr>\n</thead>\n\
+        "<h2>{caption}</h2>\n<div class=\"scroll\"><table class=\"{kind}\">\n<thead>\n<tr>{titles}</tr>\n</thead>\n\
          <tbody>\n{body}</tbody>\n</table></div>\n"
     )
 }
@@ -175,7 +180,7 @@ pub(super) fn metrics(page: &RunPage) -> String {
     for (name, value) in rows {
         let _ = writeln!(body, "<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
     }
-    table("Metrics", &["metric", "value"], &body)
+    table("facts", "Metrics", &["metric", "value"], &body)
 }
 
 /// Rounds with a violation of each kind, and by how much in all.
@@ -205,5 +210,5 @@ pub(super) fn violations(page: &RunPage) -> String {
         let cells = format!("<td>{rounds}</td><td>{amount}</td>");
         let _ = writeln!(body, "<tr><th scope=\"row\">{kind}</th>{cells}</tr>");
     }
-    table("Violations by kind", &["limit", "rounds beyond it", "beyond it in all"], &body)
+    table("facts", "Violations by kind", &["limit", "rounds beyond it", "beyond it in all"], &body)
 }

@@ -9,11 +9,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Plan, PlannedPoint, RunResult, StudyKind, Subject, Table};
-use crate::statistics::{Estimate, mean, student_mean};
+use super::{Outcome, Plan, PlannedPoint, RunResult, StudyKind, Subject};
 
 /// The method that is compared with its rivals.
-const OURS: &str = "tilp";
+pub(super) const OURS: &str = "tilp";
 
 /// Which quantities a run may use no more of than another did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +37,8 @@ impl BudgetKind {
         found.ok_or_else(|| format!("budget is `{name}`, expected seconds, joules or all"))
     }
 
-    fn name(self) -> &'static str {
+    /// Its name, as it is typed.
+    pub(super) fn name(self) -> &'static str {
         Self::NAMED.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
@@ -154,104 +154,4 @@ fn used(results: &[RunResult], method: &str, seed: u64) -> Result<Spent, String>
         bytes: summary.air_total_bytes,
         success: summary.success_final.ok_or_else(missing)?,
     })
-}
-
-/// A line of the table: TiLP against a rival on one budget.
-pub(super) struct Line {
-    /// Whose budget it is.
-    pub of: String,
-    /// What is bounded.
-    pub kind: BudgetKind,
-    /// The rival.
-    pub rival: String,
-    /// Seeds that both have.
-    pub seeds: usize,
-    /// Mean final success of TiLP and of the rival.
-    pub success: [f64; 2],
-    /// TiLP less the rival, paired by seed, with Student's interval from three seeds on.
-    pub difference: Estimate,
-    /// Mean share of the budget that the bounded run used; of several budgets the one used most.
-    pub used: f64,
-}
-
-/// The lines of a study on equal budgets, in the order of its points.
-pub(super) fn lines(plan: &Plan, table: &Table) -> Vec<Line> {
-    let mut found = Vec::new();
-    for point in &plan.points {
-        let Some(budgets) = &point.budgets else { continue };
-        for method in &point.methods {
-            let row = table
-                .rows
-                .iter()
-                .find(|row| row.subject.point == point.label && row.subject.method == *method);
-            found.extend(row.and_then(|row| line(budgets, method, row)));
-        }
-    }
-    found
-}
-
-fn line(budgets: &Budgets, method: &str, row: &super::Row) -> Option<Line> {
-    let is_ours = method == OURS;
-    let pairs: Vec<[f64; 3]> = row
-        .runs
-        .iter()
-        .filter_map(|(seeds, run)| {
-            let spent = budgets.by_seed.get(&seeds.seed)?;
-            let used = run.summary.budget_used.values().copied().fold(0.0, f64::max);
-            Some([run.summary.success_final?, spent.success, used])
-        })
-        .map(
-            |[bounded, owner, used]| {
-                if is_ours { [bounded, owner, used] } else { [owner, bounded, used] }
-            },
-        )
-        .collect();
-    let column = |at: usize| mean(pairs.iter().map(|pair| pair[at]));
-    let differences: Vec<f64> = pairs.iter().map(|[ours, theirs, _]| ours - theirs).collect();
-    Some(Line {
-        of: budgets.of.clone(),
-        kind: budgets.kind,
-        rival: if is_ours { budgets.of.clone() } else { method.to_owned() },
-        seeds: pairs.len(),
-        success: [column(0)?, column(1)?],
-        difference: student_mean(&differences)?,
-        used: column(2)?,
-    })
-}
-
-/// The table as Markdown; `None` if the study is of another kind or has no complete run.
-pub(super) fn markdown(plan: &Plan, table: &Table) -> Option<String> {
-    let lines = lines(plan, table);
-    if lines.is_empty() {
-        return None;
-    }
-    let mut text = String::from(
-        "Final success in percent on equal budgets, means over the seeds; difference: TiLP less the \
-         rival, paired by seed, with its 95 % interval. The budget is what the named method used on the \
-         same seed in a run of the scenario's number of rounds; the other method stops with the last \
-         round inside it.\n\n\
-         | budget | used by | rival | seeds | TiLP | rival's success | difference | used share |\n\
-         |---|---|---|---|---|---|---|---|\n",
-    );
-    for one in &lines {
-        let [ours, theirs] = one.success.map(|value| format!("{:.1}", 100.0 * value));
-        let (kind, used) = (one.kind.name(), 100.0 * one.used);
-        let kind = if one.kind == BudgetKind::All { "seconds, joules and bytes" } else { kind };
-        text += &format!(
-            "| {kind} | `{}` | `{}` | {} | {ours} | {theirs} | {} | {used:.0} % |\n",
-            one.of,
-            one.rival,
-            one.seeds,
-            shown(&one.difference),
-        );
-    }
-    Some(text)
-}
-
-fn shown(difference: &Estimate) -> String {
-    let value = 100.0 * difference.mean;
-    match difference.interval {
-        Some([low, high]) => format!("{value:+.1} [{:+.1}, {:+.1}]", 100.0 * low, 100.0 * high),
-        None => format!("{value:+.1}"),
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Finished, Outcome, Plan, RunResult, Subject};
+use super::{Finished, Outcome, Plan, RunResult, StudyKind, Subject};
 use crate::record::{Summary, wilson_95};
 use crate::round::SuccessCount;
 use crate::scenario::Seeds;
@@ -304,7 +304,9 @@ impl Table {
         };
         let rows: Vec<Row> = plan.subjects().into_iter().map(row).collect();
         let reference = rows.iter().position(|row| row.subject == plan.reference).unwrap_or(0);
-        Self { rows, reference, by_point: plan.question.is_sweep() }
+        // A budget is another one at every point.
+        let by_point = plan.question.is_sweep() || plan.question == StudyKind::EqualBudget;
+        Self { rows, reference, by_point }
     }
 
     /// The row that a row is compared with; none for that one itself, and for a point of a sweep

@@ -29,7 +29,7 @@ pub struct Decided {
     pub aggregates: bool,
     /// Ids of the scheduled terminals in the order in which they train.
     pub order: Vec<u32>,
-    /// Which layers have copies of their own; none leaves it to the scenario.
+    /// Layers with separate copies per terminal; null: as in the scenario.
     pub tiers: Option<TiersLine>,
     /// Report of and decision for each terminal.
     pub terminals: DecidedTerminals,
@@ -37,10 +37,10 @@ pub struct Decided {
     pub rationale: Option<RationaleLine>,
 }
 
-/// Which layers have copies of their own.
+/// Layers with separate copies per terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TiersLine {
-    /// Up to this layer every terminal has a copy of its own.
+    /// Every terminal has its own copy of the layers up to this one.
     pub own: usize,
     /// The copies of the terminals are averaged at the end of this round.
     pub average_own: bool,
@@ -226,7 +226,7 @@ pub struct RationaleTerminals {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ReasonLine {
-    /// Scheduled for what it brings.
+    /// Scheduled, because it increases the return.
     Gain {
         /// By how much its own success is higher than if it were left out.
         own_success: Number,
@@ -247,7 +247,7 @@ pub enum ReasonLine {
     MemoryShort {
         /// What the first cut takes.
         need_bytes: u64,
-        /// What it has.
+        /// Available amount.
         memory_bytes: u64,
     },
     /// Out: with it, some terminal would not be sure to be in time.
@@ -255,12 +255,12 @@ pub enum ReasonLine {
         /// The least sure delay of a round with it.
         sure_delay_s: Number,
     },
-    /// Out: it could be added, but the return would not be higher.
+    /// Not scheduled: with it the return would not be higher.
     WorthLess {
         /// Return with it minus the return of the plan.
         return_difference: Number,
     },
-    /// Out: the return would be higher with it, but the search did not find that.
+    /// Not scheduled: the return would be higher with it, but the search did not find that plan.
     Overlooked {
         /// Return with it minus the return of the plan.
         return_difference: Number,

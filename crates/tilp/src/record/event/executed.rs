@@ -15,7 +15,7 @@ pub struct Executed {
     pub id: EventId,
     /// How long the round took, by the base station's clock.
     pub duration_s: Number,
-    /// Weighted training loss over the terminals that took part; none if nobody did.
+    /// Weighted training loss over the terminals that took part; null without any.
     pub loss: Option<Number>,
     /// What was observed of each terminal.
     pub terminals: ExecutedTerminals,
@@ -68,7 +68,7 @@ pub struct Books {
     pub episodes: u64,
     /// What really happened to each terminal.
     pub terminals: BookedTerminals,
-    /// Loss of the deployed policy on each terminal's data, in the rounds in which it is looked at.
+    /// Loss of the deployed policy on each terminal's data, in the rounds in which it is measured.
     pub losses: Option<LossesLine>,
 }
 
@@ -112,7 +112,7 @@ impl Executed {
         }
     }
 
-    /// The books; without them, what was measured stands for what is true.
+    /// The true values; in a cell without them, the measured values.
     pub(in crate::record) fn books(&self, decided: &Decided) -> Cow<'_, Books> {
         match &self.books {
             Some(books) => Cow::Borrowed(books),
@@ -178,8 +178,8 @@ impl ExecutedTerminals {
 }
 
 impl Books {
-    /// Books of a cell whose truth nobody knows. Energy counts as spent on computation, since a
-    /// meter does not tell the parts apart. Bytes, violations and episodes are unknown and stay
+    /// Books of a real cell, whose truth is unknown. All energy counts as computation, since a
+    /// meter does not separate the parts. Bytes, violations and episodes are unknown and stay
     /// zero.
     fn as_measured(decided: &Decided, executed: &Executed) -> Self {
         let (plan, measured) = (&decided.terminals, &executed.terminals);

@@ -220,7 +220,7 @@ pub struct Finished {
     pub id: EventId,
     /// Success on final episodes, one entry per terminal.
     pub terminals: SuccessColumns,
-    /// The metrics: what stands in `summary.json`.
+    /// The metrics of `summary.json`.
     pub summary: Summary,
 }
 

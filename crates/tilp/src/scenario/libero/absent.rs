@@ -7,7 +7,7 @@ use crate::rng::Seed;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tasks::Workcell;
 
-/// Nobody has one without the feature `mujoco`.
+/// Cannot be created without the feature `mujoco`.
 pub(in crate::scenario) enum LiberoRoster {}
 
 impl LiberoRoster {

@@ -129,7 +129,7 @@ pub(in crate::scenario) fn suite(profile: &Profile) -> &'static Suite {
     suite
 }
 
-/// What is said where a policy, robots or demonstrations are asked for.
+/// The error if a policy, robots or demonstrations are requested.
 pub(in crate::scenario) fn no_policy(scenario: &Scenario) -> ScenarioError {
     ScenarioError::Field {
         field: "profile".into(),

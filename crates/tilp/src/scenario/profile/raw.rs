@@ -1,4 +1,4 @@
-//! A profile scenario as it is written. `docs/howto/profile.md` explains it.
+//! A profile scenario in its file. `docs/howto/profile.md` explains it.
 
 use std::collections::BTreeMap;
 
@@ -29,20 +29,20 @@ pub(crate) struct Profile {
     pub tasks: BTreeMap<String, u32>,
     /// Ranges of the hidden parameters of learning.
     pub law: LawRanges,
-    /// What a cut after each part of the model costs, in the order of the parts; the last one is the
+    /// Costs of a cut after each part of the model, in the order of the parts; the last one is the
     /// whole model. `model.cuts` counts them from 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<CutRow>,
-    /// The terminals one by one; what is not given is drawn.
+    /// The terminals one by one; values that are not given are drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<ListedTerminal>,
 }
 
-/// What a terminal costs that runs everything up to a cut.
+/// Costs of a terminal that runs all parts up to a cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CutRow {
-    /// What comes last before the cut.
+    /// The last part before the cut.
     pub name: String,
     /// Numbers of the activation at the cut, of one sample.
     pub activation_elements: u64,

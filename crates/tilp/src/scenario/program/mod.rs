@@ -56,7 +56,7 @@ impl Outside {
     }
 }
 
-/// Starts the program of a method outside for a run; every other method is as it was.
+/// Starts the program of an external method for a run; other methods are unchanged.
 pub(super) fn started(
     scenario: &Scenario,
     method: Method,
@@ -160,13 +160,13 @@ fn one_line(text: &str) -> String {
 /// The allocator that asks the program.
 pub(super) struct Program {
     process: Process,
-    /// What it declared.
+    /// Declarations of the program.
     pub declared: Declaration,
     n_layers: usize,
     suite: &'static Suite,
     /// Rounds that it learned from.
     learned: u64,
-    /// What it gave after the last of them.
+    /// State that the program gave after the last of these rounds.
     state: Option<Value>,
     /// Why it has no more answers.
     failed: Option<DecideError>,

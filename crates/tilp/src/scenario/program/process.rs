@@ -74,13 +74,13 @@ pub enum ProgramError {
         program: String,
         /// What was asked.
         question: &'static str,
-        /// What it said.
+        /// The answer of the program.
         reason: String,
     },
 }
 
 impl ProgramError {
-    /// Whether the command itself is wrong, rather than what the program did.
+    /// Whether the command is wrong, rather than the behaviour of the program.
     pub fn is_bad_command(&self) -> bool {
         matches!(self, Self::Command { .. } | Self::Start { .. })
     }

@@ -90,7 +90,7 @@ pub(crate) const HEAD: [&str; 9] = [
 ];
 
 /// Fewer seeds give no verdict.
-const LEAST_SEEDS: usize = 3;
+pub(super) const LEAST_SEEDS: usize = 3;
 
 fn too_few(n_seeds: usize) -> String {
     let seeds = if n_seeds == 1 { "seed" } else { "seeds" };

@@ -1,12 +1,17 @@
 //! What came out of a study, in a few sentences.
 
 use super::columns::COLUMNS;
-use crate::experiment::study::{Pairing, Plan, Row, Table};
+use super::equal_budget;
+use crate::experiment::study::{Pairing, Plan, Row, StudyKind, Table};
 use crate::statistics::Estimate;
 
 /// What came out of a study.
 pub(super) fn headline(plan: &Plan, table: &Table) -> String {
-    let found = if table.by_point { along(plan, table) } else { beside(plan, table) };
+    let found = match plan.question {
+        StudyKind::EqualBudget => equal_budget::headline(plan, table),
+        _ if table.by_point => along(plan, table),
+        _ => beside(plan, table),
+    };
     let found = found.unwrap_or_else(|| alone(plan, table));
     match table.note() {
         Some(note) => format!("{found} ({note}.)"),

@@ -4,6 +4,7 @@ pub(super) mod aims;
 mod columns;
 mod costs;
 mod differences;
+mod equal_budget;
 pub(super) mod events;
 pub(super) mod figures;
 mod headline;
@@ -16,7 +17,6 @@ pub use events::EVENT_COLUMNS;
 pub(in crate::experiment) use page::{STYLE, escaped};
 
 use super::check::folder_name;
-use super::equal_budget;
 use super::finished::FINISHED;
 use super::folder::{PLAN, SCENARIO, note, note_text};
 use super::{

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::events::events_table;
 use super::headline::headline;
 use super::tables::{against_aims, beside, main_table, pairs};
-use super::{Report, Section, aims, differences};
+use super::{Report, Section, aims, differences, equal_budget};
 use crate::experiment::study::{Plan, StudyKind, Table};
 
 /// The page. Files of a section lie in the folder that is its `place`.
@@ -109,7 +109,8 @@ fn shown(section: &Section, place: &str) -> String {
             writeln!(html, "<p>Set apart from the built-in <code>{scenario}</code>: {values}.</p>");
     }
     html += &gaps(table);
-    let tables = main_table(plan, table)
+    let tables = equal_budget::html(plan, table)
+        + &main_table(plan, table)
         + &against_aims(plan, table)
         + &beside(plan, table)
         + &events_table(plan, table)
@@ -140,6 +141,9 @@ fn shown(section: &Section, place: &str) -> String {
         ["runs.csv", "runs.jsonl", "table.csv", "table.md", "table.tex"].map(link).to_vec();
     if aims::lines(plan, table).is_some() {
         links.push(link("aims.md"));
+    }
+    if plan.question == StudyKind::EqualBudget {
+        links.push(link("equal-budget.md"));
     }
     for (name, _) in figures {
         links.extend(["svg", "png", "pdf", "csv"].map(|end| link(&format!("{name}.{end}"))));

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod aims;
+mod equal_budget;
 mod made_up;
 mod own_methods;
 mod pages;
