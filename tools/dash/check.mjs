@@ -21,6 +21,11 @@ const evil = `<img src=x onerror="window.pwned=1">`;
 mkdirSync(join(folder, evil.replaceAll("/", "")), { recursive: true });
 writeFileSync(join(folder, evil, "manifest.json"), JSON.stringify({ method: evil, scenario: evil, seed: evil }));
 writeFileSync(join(folder, evil, "events.jsonl"), `{"kind":"header","id":[0,0],"format":"tilp-events","version":1,"method":${JSON.stringify(evil)},"seed":1,"scenario_hash":"x","tasks":[${JSON.stringify(evil)}]}\n${evil}\n`);
+// A study of 200 runs: four methods, fifty seeds.
+mkdirSync(join(folder, "big"));
+writeFileSync(join(folder, "big/study.json"), "{}");
+const big = ["tilp", "random", "deficit", "own"].flatMap((method, n) => Array.from({ length: 50 }, (_, seed) => ({ method, seed, success: 0.5 + 0.1 * n + 0.001 * seed })));
+writeFileSync(join(folder, "big/runs.jsonl"), big.map(({ method, seed, success }) => JSON.stringify({ point: "default", method, seed, summary: { success_final: success, energy_total_j: 10, success_curve: [[0, 0.1], [10, success]] }, curve: [{ round: 10, success, clock_s: 5, energy_j: 10, volume_bytes: 7 }] })).join("\n"));
 say("runs are there");
 
 let server = await dash(folder);
@@ -92,6 +97,11 @@ for (const one of twins) for (const name of ["error_before", "error_after", "cov
 await page.goto(at("0/finished", "compare"));
 await page.locator("label:has-text('Compare') select").selectOption("study 0/study");
 await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 2);
+await page.locator("label:has-text('Compare') select").selectOption("study 0/big");
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 4);
+const row = await page.locator("section[aria-label=Methods] tbody tr").filter({ hasText: "deficit" }).innerText();
+const mean = big.filter((one) => one.method === "deficit").reduce((sum, one) => sum + one.success, 0) / 50;
+assert.ok(row.includes(`${(100 * mean).toFixed(1)} %`), row);
 const table = readFileSync(join(folder, "study/table.csv"), "utf8");
 assert.ok(table.includes("random") && table.includes("deficit"));
 say("cell, round, why, twin and compare show what the events say");

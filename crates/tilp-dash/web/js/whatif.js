@@ -59,6 +59,7 @@ export const whatif = {
     const said = h("p", { class: "small", role: "status", id: "whatif-said" });
     const progress = h("progress", { max: "1", value: "0", "aria-label": "Repetition of the run", hidden: true });
     const expected = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Expected, table" });
+    const others = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runner-up plans, table" });
     const differ = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Terminals that differ, table" });
     const axis = { title: "round", name: "Round", format: (value) => String(Math.round(value)), whole: true };
     const success = new Chart({ label: "Success expected", height: 170, x: axis, y: { title: "success", format: (v) => percent(v, 2), tick: (v) => percent(v, 1) } });
@@ -72,6 +73,7 @@ export const whatif = {
         card("What is expected", { note: "of the round that follows" }, said, progress, expected),
         card("The next rounds", { note: "if the decision is kept" }, success.element, loss.element),
         card("Terminals that differ", {}, differ),
+        card("Runner-up plans", { note: "the next best that the search found" }, others),
         card("Branches of this run", {}, body))));
 
     let timer = null, asked = 0, key = null, wait = null;
@@ -166,6 +168,7 @@ export const whatif = {
       said.textContent = text;
       empty(expected);
       empty(differ);
+      empty(others);
       for (const chart of [success, loss]) chart.update({ series: [] });
     }
 
@@ -188,6 +191,17 @@ export const whatif = {
       success.update({ series: lines((one) => one.success) });
       loss.update({ series: lines((one) => one.loss) });
       drawTerminals(plan.terminals, other.terminals);
+      drawOthers(other.runner_ups);
+    }
+
+    // Of the plan with the change, where it was not edited.
+    function drawOthers(all) {
+      if (!all.length) { empty(others).append(h("p", { class: "faint", text: "None: no search has found this plan, or it found nothing else." })); return; }
+      const list = (word, ids) => (ids.length ? `${word} ${ids.slice(0, 12).join(", ")}${ids.length > 12 ? ", …" : ""}` : "");
+      const words = (one) => [list("with", one.added), list("without", one.left_out)].filter(Boolean).join("; ") || "the same terminals, otherwise configured";
+      empty(others).append(table([
+        ["Plan", words, "words"], ["Scheduled", (one) => one.n_scheduled], ["Return", (one) => short(one.score)], ["Behind", (one) => short(one.behind)],
+      ], all.slice(0, 8), { caption: "Plans that came close" }));
     }
 
     function drawTerminals(before, after) {

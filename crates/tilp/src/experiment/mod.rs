@@ -38,6 +38,6 @@ pub use run_page::RunPage;
 pub use single::{Ended, RunError, RunSpec, Time, run_parts, run_single};
 pub use verify::{Verdict, first_difference, verify};
 pub use what_if::{
-    Change, Edit, PlannerState, Prospect, Prospects, RecordedPlanner, RoundAhead, TerminalAhead,
-    WhatIfError,
+    Change, Edit, OtherPlan, PlannerState, Prospect, Prospects, RecordedPlanner, RoundAhead,
+    TerminalAhead, WhatIfError,
 };

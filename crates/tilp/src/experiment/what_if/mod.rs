@@ -6,7 +6,7 @@
 
 mod prospect;
 
-pub use prospect::{Change, Edit, Prospect, Prospects, RoundAhead, TerminalAhead};
+pub use prospect::{Change, Edit, OtherPlan, Prospect, Prospects, RoundAhead, TerminalAhead};
 
 use super::RunError;
 use super::replay::{Replay, ReplayedRound};

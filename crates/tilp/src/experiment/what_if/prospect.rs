@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{PlannerState, RecordedPlanner, WhatIfError};
-use crate::allocate::{Plan, Tilp};
+use crate::allocate::{Plan, RunnerUp, Tilp};
 use crate::experiment::plan::{PlanReport, PredictedRow};
 use crate::round::{BudgetState, Decision, Limits, Observation, TerminalDecision, TerminalId};
 use crate::scenario::{Scenario, suite_of};
@@ -61,6 +61,23 @@ pub struct Prospect {
     pub terminals: Vec<TerminalAhead>,
     /// The round and those that follow, if the decision is kept.
     pub ahead: Vec<RoundAhead>,
+    /// The next best plans that the search found, best first; none of a plan that was edited.
+    pub runner_ups: Vec<OtherPlan>,
+}
+
+/// A plan that came close.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OtherPlan {
+    /// Its predicted return.
+    pub score: f64,
+    /// By how much the best plan was better.
+    pub behind: f64,
+    /// Terminals that it schedules.
+    pub n_scheduled: usize,
+    /// Ids of terminals that it schedules and the plan does not.
+    pub added: Vec<u32>,
+    /// Ids of terminals that the plan schedules and it does not.
+    pub left_out: Vec<u32>,
 }
 
 /// What a terminal is to do, and what is expected of it.
@@ -138,6 +155,7 @@ impl RecordedPlanner {
         let mut prospect = planned.prospect(rounds);
         if is_edited {
             prospect.predicted.planned_return = None;
+            prospect.runner_ups.clear();
         }
         Ok(prospect)
     }
@@ -250,7 +268,21 @@ impl Planned {
         }
         let plan = Plan { predicted: first, ..self.plan.clone() };
         let predicted = PlanReport::new(&self.seen, &plan, self.suite).predicted;
-        Prospect { predicted, terminals, ahead }
+        let runner_ups = self.plan.runner_ups.iter().map(|other| self.runner_up(other)).collect();
+        Prospect { predicted, terminals, ahead, runner_ups }
+    }
+
+    fn runner_up(&self, other: &RunnerUp) -> OtherPlan {
+        let ids = |places: &[usize]| {
+            places.iter().map(|n| self.seen.terminals[*n].report.id.0).collect::<Vec<u32>>()
+        };
+        OtherPlan {
+            score: other.score,
+            behind: other.behind,
+            n_scheduled: other.n_scheduled,
+            added: ids(&other.added),
+            left_out: ids(&other.left_out),
+        }
     }
 
     fn terminal(&self, n: usize, scratch: &crate::twin::Scratch) -> TerminalAhead {

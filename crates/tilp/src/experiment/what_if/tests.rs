@@ -96,11 +96,11 @@ fn after(record: &RecordedPlanner, round: u64) -> PlannerState {
 fn rationale(path: &Path, round: u64) -> crate::record::event::RationaleLine {
     let bytes = std::fs::read(path.join("events.jsonl")).unwrap();
     let lines = std::str::from_utf8(&bytes).unwrap().lines();
-    let found = lines.filter_map(|line| match Event::from_line(line).unwrap() {
+    let mut found = lines.filter_map(|line| match Event::from_line(line).unwrap() {
         Event::Decided(decided) if decided.id.0 == round => decided.rationale,
         _ => None,
     });
-    found.last().unwrap()
+    found.next().unwrap()
 }
 
 fn assert_is(prospect: &Prospect, recorded: &crate::record::event::RationaleLine) {
@@ -170,6 +170,9 @@ fn the_plan_is_that_of_tilp_plan_on_the_same_state() {
         assert_eq!(found.bandwidth_hz, row.bandwidth_hz);
         assert_eq!([found.delay_s, found.energy_j], [row.delay_s, row.energy_j]);
     }
+    let found: Vec<f64> = found.plan.runner_ups.iter().map(|one| one.score).collect();
+    let expected: Vec<f64> = report.runner_ups.iter().map(|one| one.score).collect();
+    assert_eq!(found, expected);
 }
 
 #[test]
