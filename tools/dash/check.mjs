@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { dash, launch, scratch, start, tilp } from "./browser.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const VIEWS = ["learning", "cell", "round", "why", "twin", "compare", "whatif"];
+const VIEWS = ["learning", "cell", "round", "why", "robots", "twin", "compare", "whatif"];
 const SHORT = ["--quiet", "--set", "tasks.episode_steps=15", "--set", "evaluation.final_episodes=1"];
 const began = Date.now();
 const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`);
@@ -21,9 +21,15 @@ const evil = `<img src=x onerror="window.pwned=1">`;
 mkdirSync(join(folder, evil.replaceAll("/", "")), { recursive: true });
 writeFileSync(join(folder, evil, "manifest.json"), JSON.stringify({ method: evil, scenario: evil, seed: evil }));
 writeFileSync(join(folder, evil, "events.jsonl"), `{"kind":"header","id":[0,0],"format":"tilp-events","version":1,"method":${JSON.stringify(evil)},"seed":1,"scenario_hash":"x","tasks":[${JSON.stringify(evil)}]}\n${evil}\n`);
+// A study of 200 runs: four methods, fifty seeds.
+mkdirSync(join(folder, "big"));
+writeFileSync(join(folder, "big/study.json"), "{}");
+const big = ["tilp", "random", "deficit", "own"].flatMap((method, n) => Array.from({ length: 50 }, (_, seed) => ({ method, seed, success: 0.5 + 0.1 * n + 0.001 * seed })));
+writeFileSync(join(folder, "big/runs.jsonl"), big.map(({ method, seed, success }) => JSON.stringify({ point: "default", method, seed, summary: { success_final: success, energy_total_j: 10, success_curve: [[0, 0.1], [10, success]] }, curve: [{ round: 10, success, clock_s: 5, energy_j: 10, volume_bytes: 7 }] })).join("\n"));
 say("runs are there");
 
 let server = await dash(folder);
+let near = null; // a second one, which shows the runs of the first
 const browser = await launch();
 const problems = [];
 
@@ -32,7 +38,8 @@ async function open(width, scheme = "light") {
   page.allowed = [];
   page.on("console", (one) => { if (["error", "warning"].includes(one.type()) && !page.allowed.some((text) => one.text().includes(text))) problems.push(`console: ${one.text()}`); });
   page.on("pageerror", (error) => problems.push(`page: ${error.message}`));
-  page.on("request", (request) => { if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) problems.push(`request to ${request.url()}`); });
+  page.on("response", (answer) => { if (answer.status() >= 400) problems.push(`${answer.status()} for ${answer.url()}`); });
+  page.on("request", (request) => { if (![server.url, near?.url].some((own) => own && request.url().startsWith(own)) && !request.url().startsWith("data:")) problems.push(`request to ${request.url()}`); });
   return page;
 }
 
@@ -64,14 +71,16 @@ assert.ok((await text(page, "[data-tile=energy] dd")).startsWith(`${summary.ener
 assert.ok((await text(page, "[data-tile=late] dd")).startsWith(String(summary.late_total)));
 assert.ok((await text(page, "[data-tile=time] dd")).startsWith(summary.clock_total_s.toFixed(1)));
 await page.locator("section[aria-label=Latency] summary").click();
+await page.locator("section[aria-label=Latency] tbody tr").first().waitFor();
 assert.equal(await page.locator("section[aria-label=Latency] tbody tr").count(), summary.rounds);
 assert.equal(Number(await page.locator("section[aria-label=Latency] tbody tr:nth-child(3) td:nth-child(2)").innerText()).toPrecision(2), column("latency_s")[2].toPrecision(2));
 say("learning has the numbers of summary.json and rounds.csv");
 
 const decided = events.find((one) => one.kind === "decided" && one.id[0] === 7);
 await page.goto(at("0/finished", "cell", "&round=7&terminal=2"));
-await page.waitForFunction(() => document.querySelectorAll(".cell .node").length === 6 && document.querySelector("section[aria-label='Terminal 2'] svg path"));
-assert.equal(await page.locator(".cell .node.in").count(), decided.terminals.scheduled.filter(Boolean).length);
+await page.waitForFunction(() => document.querySelector(".cell")?.dataset.terminals === "6" && document.querySelector("section[aria-label='Terminal 2'] svg path"));
+assert.equal(Number(await page.locator(".cell").getAttribute("data-scheduled")), decided.terminals.scheduled.filter(Boolean).length);
+await page.waitForFunction(() => document.querySelector(".cell").dataset.places === "known");
 await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Terminals] tbody tr").length === 6);
 await page.goto(at("0/finished", "round", "&round=7"));
 await page.waitForFunction(() => document.querySelectorAll(".gantt .predicted").length > 0);
@@ -82,21 +91,70 @@ await page.goto(at("0/finished", "twin"));
 await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Delay] .dots").length > 0);
 const turns = events.filter((one) => one.kind === "decided").flatMap((one) => one.terminals.scheduled).filter(Boolean).length;
 assert.ok((await page.locator(".tiles").innerText()).includes(`of ${turns} turns`));
+const twins = JSON.parse(tilp(folder, "twin", "finished", "--format", "json")).sub_twins;
+await page.waitForFunction((n) => document.querySelectorAll("[data-twin]").length === 4 * n, twins.length);
+for (const one of twins) for (const name of ["error_before", "error_after", "coverage_before", "coverage_after"]) assert.equal(await page.locator(`[data-twin="${one.name} ${name}"]`).getAttribute("title"), String(one[name]), `${one.name} ${name}`);
 await page.goto(at("0/finished", "compare"));
 await page.locator("label:has-text('Compare') select").selectOption("study 0/study");
 await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 2);
+await page.locator("label:has-text('Compare') select").selectOption("study 0/big");
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 4);
+const row = await page.locator("section[aria-label=Methods] tbody tr").filter({ hasText: "deficit" }).innerText();
+const mean = big.filter((one) => one.method === "deficit").reduce((sum, one) => sum + one.success, 0) / 50;
+assert.ok(row.includes(`${(100 * mean).toFixed(1)} %`), row);
 const table = readFileSync(join(folder, "study/table.csv"), "utf8");
 assert.ok(table.includes("random") && table.includes("deficit"));
 say("cell, round, why, twin and compare show what the events say");
+
+// Robots: an episode is run again; the outcomes of all of a terminal are those of the record.
+const last = events.findLast((one) => one.kind === "finished").terminals;
+const before = events.find((one) => one.kind === "measured" && one.id[0] === 0).terminals;
+for (const [policy, counts] of [["trained", last], ["base", before]]) {
+  for (const n of [0, 3]) {
+    await page.goto(at("0/finished", "robots", `&terminal=${counts.terminal[n]}`));
+    await page.locator("label:has-text('Policy') select").selectOption(policy);
+    await page.waitForFunction((terminal) => document.querySelector("#robots-count")?.textContent.includes("the record has") && document.querySelector("section[aria-label=Episode] [role=status]").textContent.includes(`Terminal ${terminal},`), counts.terminal[n]);
+    const line = await text(page, "#robots-count");
+    const [k, m] = [counts.successes[n], counts.episodes[n]];
+    assert.ok(line.startsWith(`${k} of ${m} `) && line.includes(`the record has ${k} of ${m}`), line);
+  }
+}
+const drawn = () => page.evaluate(() => document.querySelector(".scene").toDataURL());
+await page.locator(".player button").click();
+await page.locator(".player input").fill("0");
+const first = await drawn();
+await page.locator(".player input").press("End");
+assert.notEqual(await drawn(), first, "the scene moves");
+say("robots: episodes end as the record says");
+
+// What if: without a change the plan of the record; with one that of a branch. Both to the last digit.
+const planned = (folder, round) => readFileSync(join(folder, "events.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line)).find((one) => one.kind === "decided" && one.id[0] === round).rationale;
+const expects = (which) => page.evaluate((which) => Object.fromEntries([...document.querySelectorAll(`[data-${which}]`)].map((one) => [one.dataset[which], Number(one.title)])), which);
+const agree = (found, rationale) => { for (const name of ["latency_s", "duration_s", "energy_j", "loss_decrease", "success_after", "violation", "planned_return"]) assert.equal(found[name], rationale[name], name); };
+await page.goto(at("0/finished", "whatif", "&round=7"));
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.startsWith("Round 8. Nothing is changed."), null, { timeout: 60000 });
+agree(await expects("plan"), planned(join(folder, "finished"), 8));
+await page.locator("#edit-terminal").selectOption(String(decided.terminals.terminal[0]));
+await page.locator("#edit-state").selectOption("gone");
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("with the change"));
+await page.waitForFunction(() => document.querySelector("section[aria-label='Terminals that differ'] tbody")?.textContent.includes("not there"));
+await page.locator(".edits button").click();
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("Nothing is changed."));
+say("what if: the plan is that of the record");
 
 // What if: the command that the page shows makes a branch, which the page finds.
 await page.goto(at("0/finished", "whatif", "&round=7"));
 await page.locator("[id='whatif-limits.deadline_s']").fill("0.5");
 const shown = await text(page, "#whatif-command");
 assert.ok(shown.endsWith("--round 7 --set limits.deadline_s=0.5"), shown);
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("with the change"));
 tilp(folder, ...shown.split(" ").slice(1).map((word) => word.replace(/^.*finished$/, "finished")), "--quiet");
 await page.waitForFunction(() => document.querySelector("section[aria-label='Branches of this run']").textContent.includes("finished-branch-7"), null, { timeout: 10000 });
-say("a branch is found");
+await page.goto(at("0/finished", "whatif", "&round=7"));
+await page.locator("[id='whatif-limits.deadline_s']").fill("0.5");
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("with the change"));
+agree(await expects("changed"), planned(join(folder, "finished-branch-7"), 8));
+say("a branch is found, and was predicted");
 
 // One run as one file, without a server.
 tilp(folder, "dash", "finished", "--export", "page.html");
@@ -110,8 +168,23 @@ for (const view of ["learning", "cell", "round", "why", "twin"]) {
   await file.waitForFunction(() => document.querySelectorAll(".tiles .tile").length > 2);
   if (view === "learning") assert.ok((await text(file, "[data-tile=success] dd")).startsWith(percent(summary.success_final)));
 }
+tilp(folder, "dash", "study", "--export", "study.html");
+await file.goto(`file://${join(folder, "study.html")}`);
+await file.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 2);
 await file.close();
-say("the exported file shows the same");
+say("exported files of a run and of a study show the same");
+
+// The runs of a dashboard elsewhere, here of this one.
+near = await dash(scratch(), 0, server.url);
+const other = await open(1300);
+other.allowed.push("net::ERR_");
+await other.goto(`${near.url}#run=${encodeURIComponent("@0/0/finished")}&view=learning`);
+await other.waitForFunction((text) => document.querySelector("[data-tile=success] dd")?.textContent.startsWith(text), percent(summary.success_final), { timeout: 20000 });
+await other.goto(`${near.url}#run=${encodeURIComponent("@0/0/finished")}&view=cell&round=7`);
+await other.waitForFunction(() => document.querySelector(".cell")?.dataset.round === "7" && document.querySelector(".cell").dataset.places === "known");
+await other.close();
+await near.stop();
+say("a run elsewhere is shown");
 
 // Markup in names is text; a damaged file is an error in its place.
 await page.goto(at(`0/${evil}`, "learning"));
@@ -128,7 +201,8 @@ await page.goto(at("0/finished", "cell", "&round=5"));
 await page.waitForFunction(() => document.querySelector(".timeline output").textContent.includes("Round 5"));
 await page.locator("body").press("ArrowRight");
 await page.waitForFunction(() => location.hash.includes("round=6"));
-await page.locator(".cell .node").first().focus();
+await page.locator(".cell").focus();
+await page.keyboard.press("ArrowRight");
 await page.keyboard.press("Enter");
 await page.waitForFunction(() => location.hash.includes("terminal="));
 await page.locator("#main").press("/");

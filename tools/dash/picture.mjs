@@ -11,7 +11,7 @@ const id = encodeURIComponent(`0/${basename(run)}`);
 const browser = await launch();
 const page = await browser.newPage({ viewport: { width: 1440, height: 940 }, colorScheme: "light" });
 await page.goto(`${server.url}#run=${id}&view=cell`);
-await page.waitForFunction(() => document.querySelectorAll(".cell .node").length > 0);
+await page.waitForFunction(() => Number(document.querySelector(".cell")?.dataset.terminals) > 0);
 const last = await page.evaluate(() => Number(document.querySelector(".timeline input").max));
 // A round in which terminals train and none uploads for an aggregation: the plainest picture.
 await page.goto(`${server.url}#run=${id}&view=cell&round=${Math.max(1, Math.floor(last * 0.8) - 3)}`);

@@ -8,6 +8,7 @@ use crate::http::{Request, Response};
 use crate::hub::Hub;
 use crate::metrics::metrics;
 use crate::run::{Missing, Run};
+use crate::{map, remote, robots, twin, whatif};
 
 impl From<Missing> for Response {
     fn from(Missing(what): Missing) -> Self {
@@ -17,6 +18,12 @@ impl From<Missing> for Response {
 
 /// The answer to a request that is not a stream.
 pub(crate) fn answer(hub: &Hub, request: &Request) -> Response {
+    let named = request.asked(if request.path == "/api/compare" { "study" } else { "run" });
+    if let Some((place, _)) = named.and_then(remote::split)
+        && let Some(remote) = hub.remotes.get(place)
+    {
+        return remote.answer(place, request);
+    }
     match request.path.as_str() {
         "/api/runs" => Response::json(hub.list().1.as_bytes()),
         "/api/round" => of_run(hub, request, |run| {
@@ -35,6 +42,21 @@ pub(crate) fn answer(hub: &Hub, request: &Request) -> Response {
         "/api/predictions" => {
             of_run(hub, request, |run| Ok(Response::json(run.predictions().to_string())))
         }
+        "/api/episode" => {
+            of_run(hub, request, |run| hub.turns.take(|| robots::episode(run, request)))
+        }
+        "/api/outcomes" => {
+            of_run(hub, request, |run| hub.turns.take(|| robots::outcomes(run, request)))
+        }
+        "/api/whatif" => of_run(hub, request, |run| {
+            hub.turns.take(|| whatif::prospects(run, &hub.repeated, request))
+        }),
+        "/api/twin" => {
+            of_run(hub, request, |run| hub.turns.take(|| twin::twin(run, &hub.reported)))
+        }
+        "/api/map" => of_run(hub, request, |run| {
+            hub.turns.take(|| Ok(Response::json(map::map(run)?.to_string())))
+        }),
         "/api/compare" => {
             let (study, scenario) = (request.asked("study"), request.asked("scenario"));
             match compare(hub, study, scenario) {

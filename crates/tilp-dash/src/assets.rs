@@ -24,12 +24,16 @@ files!(
     "js/timeline.js", "text/javascript; charset=utf-8";
     "js/picker.js", "text/javascript; charset=utf-8";
     "js/learning.js", "text/javascript; charset=utf-8";
+    "js/map.js", "text/javascript; charset=utf-8";
     "js/cell.js", "text/javascript; charset=utf-8";
     "js/terminal.js", "text/javascript; charset=utf-8";
     "js/round.js", "text/javascript; charset=utf-8";
+    "js/scene.js", "text/javascript; charset=utf-8";
+    "js/robots.js", "text/javascript; charset=utf-8";
     "js/why.js", "text/javascript; charset=utf-8";
     "js/twin.js", "text/javascript; charset=utf-8";
     "js/compare.js", "text/javascript; charset=utf-8";
+    "js/edits.js", "text/javascript; charset=utf-8";
     "js/whatif.js", "text/javascript; charset=utf-8";
 );
 

@@ -4,7 +4,6 @@
 //! read from their folders, so that a study that goes on is shown too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use tilp::record::RoundRow;
 use tilp::statistics::bootstrap_mean;
 
-use crate::bounded::text;
+use crate::bounded::{open, text};
 use crate::hub::Hub;
 use crate::run::Run;
 
@@ -79,7 +78,7 @@ pub(crate) fn compare(hub: &Hub, study: Option<&str>, scenario: Option<&str>) ->
 /// What a study keeps of its finished runs. A damaged line is left out.
 fn kept(path: &Path) -> BTreeMap<Key, Value> {
     let mut runs = BTreeMap::new();
-    let Ok(file) = File::open(path) else { return runs };
+    let Ok(file) = open(path) else { return runs };
     let lines = BufReader::new(file).lines().map_while(Result::ok).take(MOST_RUNS);
     for line in lines.filter(|line| line.len() < MOST_LINE) {
         let Ok(one) = serde_json::from_str::<Value>(&line) else { continue };

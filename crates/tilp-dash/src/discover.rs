@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
+
 /// Levels below a root that are looked at.
 const MOST_LEVELS: usize = 8;
 /// Folders that are looked at in all. A root such as `/` must not occupy the machine.
@@ -55,7 +57,7 @@ pub(crate) fn discover(roots: &[PathBuf]) -> Found {
                 continue;
             }
             let mut study = study;
-            if path.join("study.json").is_file() {
+            if bounded::about(&path.join("study.json")).is_some() {
                 study = Some(id.clone());
                 found.studies.push(place);
             }
@@ -76,7 +78,8 @@ pub(crate) fn discover(roots: &[PathBuf]) -> Found {
 
 /// A run has said which one it is, or left rows.
 fn is_run(path: &Path) -> bool {
-    ["manifest.json", "events.jsonl", "rounds.csv"].iter().any(|name| path.join(name).is_file())
+    let names = ["manifest.json", "events.jsonl", "rounds.csv"];
+    names.iter().any(|name| bounded::about(&path.join(name)).is_some())
 }
 
 /// Folders in a folder, with their names. Hidden ones and those of build tools hold no runs.
@@ -131,6 +134,10 @@ mod tests {
         scratch.put("inside/own/manifest.json", "{}");
         let (from, to) = (scratch.path().join("outside"), scratch.path().join("inside/link"));
         std::os::unix::fs::symlink(from, to).unwrap();
+        let manifest = scratch.path().join("outside/run/manifest.json");
+        std::fs::create_dir(scratch.path().join("inside/other")).unwrap();
+        let linked = scratch.path().join("inside/other/manifest.json");
+        std::os::unix::fs::symlink(manifest, linked).unwrap();
         let found = discover(&[scratch.path().join("inside")]);
         assert_eq!(ids(&found.runs), ["0/own"]);
     }

@@ -5,7 +5,10 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::assets::FILES;
+use crate::compare::compare;
 use crate::discover::Place;
+use crate::hub::Hub;
+use crate::map::map;
 use crate::run::Run;
 
 /// Rounds whose terminals are in the file. Every other number is there of all rounds.
@@ -13,10 +16,13 @@ const MOST_ROUNDS: u64 = 60;
 /// Bytes of rounds, and of histories of terminals.
 const MOST_BYTES: usize = 6 << 20;
 
+/// Id of a study that is a root itself.
+const ROOT: &str = "0";
+
 /// Modules in the order in which they need each other.
-const MODULES: [&str; 16] = [
-    "dom", "format", "colour", "data", "chart", "timeline", "picker", "terminal", "cell",
-    "learning", "round", "why", "twin", "compare", "whatif", "main",
+const MODULES: [&str; 20] = [
+    "dom", "format", "colour", "data", "chart", "timeline", "picker", "terminal", "map", "cell",
+    "learning", "round", "scene", "robots", "why", "twin", "compare", "edits", "whatif", "main",
 ];
 
 /// The page of the run in a folder.
@@ -32,6 +38,22 @@ pub fn export(folder: &Path) -> String {
     // In a script an element could end, so no text of a file may contain its sign.
     let data = data.to_string().replace('<', "\\u003c");
     page(&data)
+}
+
+/// The comparison of the study in a folder; none if there is no study.
+pub fn export_study(folder: &Path) -> Option<String> {
+    let hub = Hub::new(vec![folder.to_owned()]);
+    let study = hub.study(ROOT)?;
+    let mut found = compare(&hub, Some(ROOT), None)?;
+    // The runs themselves are not in the file.
+    for run in found["runs"].as_array_mut().into_iter().flatten() {
+        run["id"] = Value::Null;
+    }
+    let studies = json!([{ "id": ROOT, "name": study.name() }]);
+    let list = json!({ "runs": [], "studies": studies, "roots": [], "is_cut": false });
+    let answers = json!({ format!("compare {ROOT}"): found });
+    let data = json!({ "list": list, "state": null, "answers": answers });
+    Some(page(&data.to_string().replace('<', "\\u003c")))
 }
 
 /// What the page would ask a server for, as far as it fits.
@@ -61,6 +83,7 @@ fn answers(run: &Run, state: &Value) -> Map<String, Value> {
         answers.insert(format!("terminal {id}"), track);
     }
     answers.insert("predictions".into(), run.predictions());
+    answers.insert("map".into(), map(run).unwrap_or_default());
     answers
 }
 
@@ -140,6 +163,24 @@ mod tests {
             }
         }
         assert!(!script.contains("\nimport ") && !script.contains("\nexport "));
+    }
+
+    #[test]
+    fn a_file_of_a_study_holds_its_comparison() {
+        let scratch = Scratch::new("export-study");
+        assert_eq!(export_study(scratch.path()), None);
+        scratch.put("study/study.json", "{}");
+        let line = json!({ "point": "default", "method": "</script><b>", "seed": 1, "curve": [],
+                           "summary": { "success_final": 0.5, "success_curve": [[0, 0.1]] } });
+        scratch.put("study/runs.jsonl", format!("{line}\n"));
+        let page = export_study(&scratch.path().join("study")).unwrap();
+        assert_eq!(page.matches("</script>").count(), 3);
+        let data = page.split("id=\"export\">").nth(1).unwrap().split("</script>").next().unwrap();
+        let data: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(data["list"]["studies"][0]["name"], "study");
+        let found = &data["answers"]["compare 0"];
+        assert_eq!(found["rows"][0]["metrics"]["success_final"]["mean"], 0.5);
+        assert_eq!(found["runs"][0]["method"], "</script><b>");
     }
 
     #[test]

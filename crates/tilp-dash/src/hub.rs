@@ -9,7 +9,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::discover::{Found, Place, discover};
+use crate::remote::Remote;
 use crate::run::Run;
+use crate::turns::Turns;
+use crate::twin::Reported;
+use crate::whatif::Repeated;
 
 /// How often the files of runs that somebody looks at are looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -21,6 +25,14 @@ const SCAN_SHARE: u32 = 20;
 /// What the server knows.
 #[derive(Debug)]
 pub struct Hub {
+    /// Answers that take computing.
+    pub(crate) turns: Turns,
+    /// Planners that were repeated from a record.
+    pub(crate) repeated: Repeated,
+    /// What twins say of a run.
+    pub(crate) reported: Reported,
+    /// Dashboards elsewhere.
+    pub(crate) remotes: Vec<Remote>,
     roots: Vec<PathBuf>,
     known: Mutex<Known>,
     changed: Condvar,
@@ -41,7 +53,16 @@ struct Known {
 impl Hub {
     /// Looks for runs below these folders.
     pub fn new(roots: Vec<PathBuf>) -> Self {
+        Self::with_remotes(roots, Vec::new())
+    }
+
+    /// The same, and shows the runs of dashboards elsewhere.
+    pub fn with_remotes(roots: Vec<PathBuf>, remotes: Vec<Remote>) -> Self {
         let hub = Self {
+            turns: Turns::default(),
+            repeated: Repeated::default(),
+            reported: Reported::default(),
+            remotes,
             roots,
             known: Mutex::default(),
             changed: Condvar::new(),
@@ -87,11 +108,19 @@ impl Hub {
                 (place.id.clone(), old.unwrap_or_else(|| Arc::new(Run::new(place))))
             })
             .collect();
-        let entries: Vec<Value> = runs.values().map(|run| run.about().entry(&run.place)).collect();
-        let shown: Vec<Value> =
+        let mut entries: Vec<Value> =
+            runs.values().map(|run| run.about().entry(&run.place)).collect();
+        let mut shown: Vec<Value> =
             studies.iter().map(|one| json!({ "id": one.id, "name": one.name() })).collect();
+        let elsewhere: Vec<Value> = self.remotes.iter().map(|one| {
+            let list = one.list();
+            let part = |name: &str| list[name].as_array().cloned().unwrap_or_default();
+            entries.extend(part("runs"));
+            shown.extend(part("studies"));
+            json!({ "at": one.authority(), "roots": list["roots"], "answers": list.is_object() })
+        }).collect();
         let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
-        let list = json!({ "runs": entries, "studies": shown, "roots": roots, "is_cut": is_cut });
+        let list = json!({ "runs": entries, "studies": shown, "roots": roots, "is_cut": is_cut, "elsewhere": elsewhere });
         let list: Arc<str> = list.to_string().into();
         let mut known = self.known();
         known.runs = runs;
@@ -117,6 +146,19 @@ impl Hub {
                 let start = Instant::now();
                 self.scan();
                 next = Instant::now() + SCAN.max(start.elapsed() * SCAN_SHARE);
+            }
+        }
+    }
+
+    /// Asks a dashboard elsewhere for its runs until the hub is closed.
+    pub fn follow_remote(&self, place: usize) {
+        while let Some(remote) = self.remotes.get(place).filter(|_| !self.is_over()) {
+            if remote.refresh(place) {
+                self.scan();
+            }
+            let end = Instant::now() + SCAN;
+            while Instant::now() < end && !self.is_over() {
+                std::thread::sleep(TICK);
             }
         }
     }

@@ -9,7 +9,11 @@
 //! | `discover` | folders that are shown |
 //! | `run` | one run folder: rows, events, histories of terminals |
 //! | `hub` | all runs, and the thread that looks for changes |
+//! | `remote`, `relay` | dashboards elsewhere |
 //! | `compare`, `metrics`, `export` | several runs side by side; numbers for Prometheus; one run as one file |
+//! | `origin` | scenario and seed of a run |
+//! | `robots`, `whatif`, `twin`, `map` | what is computed from them: episodes run again, other plans, other twins, places |
+//! | `turns` | answers that take computing, one at a time |
 //! | `stream`, `api`, `assets` | what is sent: changes, answers, the page |
 //! | `http`, `access`, `server` | requests, who may ask, threads |
 
@@ -27,12 +31,21 @@ mod export;
 mod fixture;
 mod http;
 mod hub;
+mod map;
 mod metrics;
+mod origin;
+mod relay;
+mod remote;
+mod robots;
 mod run;
 mod server;
 mod stream;
+mod turns;
+mod twin;
+mod whatif;
 
 pub use access::{Access, NoToken, is_plain};
-pub use export::export;
+pub use export::{export, export_study};
 pub use hub::Hub;
+pub use remote::Remote;
 pub use server::Server;

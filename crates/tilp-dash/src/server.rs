@@ -51,6 +51,12 @@ impl Server {
         let hub = Arc::clone(&self.hub);
         let follower = std::thread::Builder::new().name("follower".into());
         let follower = follower.spawn(move || hub.follow())?;
+        for place in 0..self.hub.remotes.len() {
+            let hub = Arc::clone(&self.hub);
+            let remote = std::thread::Builder::new().name("remote".into());
+            // It ends with the hub, after a connection that may be waited for.
+            remote.spawn(move || hub.follow_remote(place))?;
+        }
         while !stopped() {
             match listener.accept() {
                 Ok((client, _)) => self.admit(client),

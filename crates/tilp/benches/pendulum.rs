@@ -8,7 +8,7 @@ use std::time::Instant;
 use rand::RngExt as _;
 use tilp::rl::agent::Agent;
 use tilp::rl::policy::Space;
-use tilp::rl::replay::{Scene, Transition};
+use tilp::rl::replay::{AgentState, Transition};
 use tilp::rl::sac::{Sac, Settings};
 use tilp::rng::{Rng, Seed};
 use tilp::scenario::{Scenario, tilp_options};
@@ -31,9 +31,9 @@ impl Pendulum {
         Self { angle: rng.random_range(-PI..PI), speed: rng.random_range(-1.0..1.0) }
     }
 
-    fn scene(&self) -> Scene {
+    fn scene(&self) -> AgentState {
         let terminals = vec![self.angle.cos(), self.angle.sin(), self.speed / MAX_SPEED];
-        Scene { terminals, globals: Vec::new() }
+        AgentState { terminals, globals: Vec::new() }
     }
 
     /// Moves one step and returns the reward.

@@ -8,8 +8,9 @@ use super::Format;
 
 const DASH: &str = "\
 Finds run folders and studies below every DIR, including those that are started later, and follows them
-as they grow. Read-only. On the loopback address every user of the machine has access. On any other
-address access needs the token, which is part of the printed address.
+as they grow. Shows the runs of the dashboard at every URL, http://HOST:PORT/?token=.., beside them.
+Read-only. On the loopback address every user of the machine has access. On any other address access
+needs the token, which is part of the printed address.
 
 Environment:
   TILP_TOKEN  the token (default: none on the loopback address, otherwise a random one)
@@ -20,13 +21,13 @@ Exit codes: 2 bad usage or bad input, 130, 143 and 138 stopped by Ctrl-C, SIGTER
 #[derive(Args)]
 #[command(after_help = DASH)]
 pub(crate) struct Dash {
-    /// Folders that contain runs or studies at any depth
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub folders: Vec<PathBuf>,
+    /// Folders that contain runs or studies at any depth, and addresses of other dashboards
+    #[arg(value_name = "DIR|URL", default_value = ".")]
+    pub places: Vec<PathBuf>,
     /// Address and port; port 0 selects a free one
     #[arg(long, default_value = "127.0.0.1:8020")]
     pub listen: std::net::SocketAddr,
-    /// Write the run DIR as one page that needs no server, and exit
+    /// Write the run or study DIR as one page that needs no server, and exit
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
 }

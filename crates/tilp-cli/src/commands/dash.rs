@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use tilp_dash::{Access, Hub, Server, export, is_plain};
+use tilp_dash::{Access, Hub, Remote, Server, export, export_study, is_plain};
 
 use crate::arguments::Dash;
 use crate::failure::Failure;
@@ -14,12 +14,9 @@ use crate::signals::Signals;
 /// Shows runs in a browser until a signal asks to stop, or writes one as a page.
 pub(crate) fn dash(arguments: Dash) -> Result<(), Failure> {
     if let Some(file) = &arguments.export {
-        return write_page(&arguments.folders, file);
+        return write_page(&arguments.places, file);
     }
-    if let Some(missing) = arguments.folders.iter().find(|folder| !folder.is_dir()) {
-        let line = format!("{} is no folder, expected one with runs below it", missing.display());
-        return Err(Failure::input(line));
-    }
+    let (folders, remotes) = places(&arguments.places)?;
     let is_open = !arguments.listen.ip().is_loopback();
     let token = match token()? {
         None if is_open => Some(random_token()?),
@@ -34,9 +31,26 @@ pub(crate) fn dash(arguments: Dash) -> Result<(), Failure> {
         .map_err(|_| Failure::input(format!("{address} needs a token, expected TILP_TOKEN")))?;
     let query = token.map_or(String::new(), |token| format!("?token={token}"));
     output::print(&format!("dashboard at http://{address}/{query}"))?;
-    let server = Server::new(Hub::new(arguments.folders), access);
+    let server = Server::new(Hub::with_remotes(folders, remotes), access);
     server.serve(&listener, &|| signals.asked().is_some()).map_err(Failure::failed)?;
     Err(Failure::signal(signals.asked().unwrap_or_default(), "stopped"))
+}
+
+/// Folders, and addresses of dashboards elsewhere.
+fn places(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Remote>), Failure> {
+    let (mut folders, mut remotes) = (Vec::new(), Vec::new());
+    for place in given {
+        match place.to_str().filter(|text| text.contains("://")) {
+            Some(url) => remotes.push(Remote::from_url(url).map_err(Failure::input)?),
+            None if place.is_dir() => folders.push(place.clone()),
+            None => {
+                let name = place.display();
+                let line = format!("{name} is no folder, expected one with runs below it");
+                return Err(Failure::input(line));
+            }
+        }
+    }
+    Ok((folders, remotes))
 }
 
 /// One run as one file.
@@ -47,14 +61,20 @@ fn write_page(folders: &[PathBuf], file: &Path) -> Result<(), Failure> {
             folders.len()
         )));
     };
-    if !folder.join("manifest.json").is_file() {
-        let line =
-            format!("{} has no manifest.json, expected the folder of a run", folder.display());
-        return Err(Failure::input(line));
-    }
+    let page = if folder.join("manifest.json").is_file() {
+        Some(export(folder))
+    } else {
+        export_study(folder)
+    };
+    let page = page.ok_or_else(|| {
+        let folder = folder.display();
+        Failure::input(format!(
+            "{folder} has no manifest.json, expected the folder of a run or study"
+        ))
+    })?;
     let failed = |error| Failure::failed(format!("cannot write {}: {error}", file.display()));
     let aside = file.with_extension("part");
-    std::fs::write(&aside, export(folder)).map_err(failed)?;
+    std::fs::write(&aside, page).map_err(failed)?;
     std::fs::rename(&aside, file).map_err(failed)?;
     output::print(&format!("page in {}", file.display()))
 }

@@ -7,10 +7,14 @@ use tilp::experiment::study::{Outcome, Report, StudyFolder, by_study, merged};
 use tilp::plot::PaperWidth;
 use tilp::record::{RunFolder, write_beside};
 use tilp::scenario::Registry;
+use tilp_dash::{export, export_study};
 
 use crate::arguments::Report as Arguments;
 use crate::failure::Failure;
 use crate::output;
+
+/// The views of the dashboard as one file, beside the report.
+const VIEWS: &str = "views.html";
 
 /// Makes tables, figures and a page of studies out of the folders that hold them.
 pub(crate) fn report(arguments: Arguments) -> Result<(), Failure> {
@@ -35,7 +39,13 @@ pub(crate) fn report(arguments: Arguments) -> Result<(), Failure> {
     if arguments.out.is_some() {
         check_place(&folders, out)?;
     }
-    output::print(&write(&folders, out, paper)?)
+    let said = write(&folders, out, paper)?;
+    if let [folder] = &arguments.folders[..]
+        && let Some(views) = export_study(folder)
+    {
+        write_beside(out, &[(VIEWS.to_owned(), views)]).map_err(Failure::failed)?;
+    }
+    output::print(&said)
 }
 
 /// Whether the folder contains a run and not a study.
@@ -49,6 +59,7 @@ fn page(run: &Path, out: Option<&Path>, paper: Option<PaperWidth>) -> Result<Str
     let page = RunPage::of(&folder, &Registry::builtin()).map_err(Failure::input)?;
     let out = out.map_or_else(|| run.join("report"), Path::to_owned);
     write_beside(&out, &page.files(paper)).map_err(Failure::failed)?;
+    write_beside(&out, &[(VIEWS.to_owned(), export(run))]).map_err(Failure::failed)?;
     Ok(format!("page in {}", out.join("report.html").display()))
 }
 

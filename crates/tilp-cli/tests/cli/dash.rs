@@ -28,8 +28,13 @@ impl Drop for Dash {
 
 impl Dash {
     fn start(scratch: &Scratch, listen: &str, token: &str) -> Self {
+        Self::of(scratch, ".", listen, token)
+    }
+
+    /// Of a folder or of another dashboard.
+    fn of(scratch: &Scratch, place: &str, listen: &str, token: &str) -> Self {
         let mut command = tilp(scratch.path());
-        command.args(["dash", ".", "--listen", listen]).env("TILP_TOKEN", token);
+        command.args(["dash", place, "--listen", listen]).env("TILP_TOKEN", token);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -190,6 +195,102 @@ fn a_live_run_is_followed_over_a_restart_of_the_server_without_loss_or_doubles()
 }
 
 #[test]
+fn episodes_end_and_plans_are_expected_as_the_record_says() {
+    let scratch = Scratch::new("dash-again");
+    succeed(scratch.path(), &[&SHORT[..], &["--quiet", "--out", "done"]].concat());
+    let dash = Dash::local(&scratch);
+    let events = fs::read_to_string(scratch.path().join("done/events.jsonl")).unwrap();
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events: Vec<Value> = events.collect();
+    let counts = &events.iter().find(|one| one["kind"] == "finished").unwrap()["terminals"];
+    for n in 0..3 {
+        let (id, episodes) = (&counts["terminal"][n], counts["episodes"][n].as_u64().unwrap());
+        let asked = format!("run=0/done&policy=trained&terminal={id}&index={episodes}");
+        let found = dash.json(&format!("/api/outcomes?{asked}"));
+        let found = found["success"].as_array().unwrap();
+        let done = found.iter().filter(|one| **one == true).count() as u64;
+        assert_eq!(
+            (found.len() as u64, done),
+            (episodes, counts["successes"][n].as_u64().unwrap())
+        );
+        let asked = format!("run=0/done&policy=trained&terminal={id}&index=0");
+        let one = dash.json(&format!("/api/episode?{asked}"));
+        assert_eq!(one["success"], found[0]);
+        assert_eq!(one["measured"], serde_json::json!([done, episodes]));
+    }
+    let start = Instant::now();
+    let mut found = dash.json("/api/whatif?run=0/done&round=6");
+    while found["working"] == true {
+        assert!(start.elapsed() < Duration::from_secs(60), "{found}");
+        found = dash.json("/api/whatif?run=0/done&round=6");
+    }
+    let is_seventh = |one: &&Value| one["kind"] == "decided" && one["id"][0] == 7;
+    let recorded = &events.iter().find(is_seventh).unwrap()["rationale"];
+    for name in ["latency_s", "energy_j", "success_after", "violation", "planned_return"] {
+        assert_eq!(found["plan"]["predicted"][name], recorded[name], "{name}");
+    }
+    let (status, line) = dash.get_with("/api/whatif?run=0/done&round=12", "");
+    assert_eq!((status, line.contains("before the last")), (422, true), "{line}");
+    for query in ["set=model.base=%2Fetc%2Fpasswd", "remove=99", "edit=0,cut=77", "edit=x"] {
+        let (status, line) = dash.get_with(&format!("/api/whatif?run=0/done&round=6&{query}"), "");
+        assert!([400, 422].contains(&status) && line.matches('\n').count() == 1, "{line}");
+    }
+    assert_eq!(dash.json("/api/map?run=0/done")["terminals_m"][0].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn the_runs_of_a_dashboard_elsewhere_are_shown_over_its_restart() {
+    let scratch = Scratch::with_run("dash-elsewhere");
+    scratch.put("secret.txt", "secret");
+    let there = Dash::start(&scratch, "127.0.0.1:0", "right");
+    let url = format!("http://{}/?token=right", there.address);
+    let here = Dash::of(&scratch, &url, "127.0.0.1:0", "");
+    let start = Instant::now();
+    while !here.get_with("/api/runs", "").1.contains("@0/0/done") {
+        assert!(start.elapsed() < Duration::from_secs(30), "the run is not listed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!here.get_with("/api/runs", "").1.contains("right"), "the token is not told");
+    let bearer = "Authorization: Bearer right\r\n";
+    for path in ["/api/round?round=3&run=", "/api/spent?round=3&run=", "/api/predictions?run="] {
+        let own = there.get_with(&format!("{path}0/done"), bearer);
+        assert_eq!(here.get_with(&format!("{path}@0/0/done"), ""), own, "{path}");
+    }
+    for (path, status) in [
+        ("/api/round?round=99&run=@0/0/done", 404),
+        ("/api/round?round=1&run=@0/../done", 404),
+        ("/api/round?round=1&run=@7/0/done", 404),
+        ("/secret.txt?run=@0/0/done", 404),
+        ("/metrics?run=@0/0/done", 404),
+    ] {
+        let (found, body) = here.get_with(path, "");
+        assert_eq!(found, status, "{path}");
+        assert!(!body.contains("secret"), "{path}: {body}");
+    }
+    let mut page = Page::default();
+    let mut stream = here.stream("@0/0/done", "");
+    page.take(message(&mut stream));
+    assert_eq!((page.rounds.len(), page.is_over), (12, true));
+    // It goes away, comes back, and the page gets what it lacks: nothing.
+    let address = there.address.clone();
+    drop(there);
+    let (status, line) = here.get_with("/api/round?round=3&run=@0/0/done", "");
+    assert!(status == 503 && line.contains(&address), "{line}");
+    let _again = Dash::start(&scratch, &address, "right");
+    assert_eq!(here.get_with("/api/round?round=3&run=@0/0/done", "").0, 200);
+    let mut stream = here.stream("@0/0/done", &page.cursor);
+    let mut other = Page::default();
+    let mut fresh = here.stream("@0/0/done", "");
+    other.take(message(&mut fresh));
+    assert_eq!(other.rounds, page.rounds);
+    // The old stream was told nothing twice: its next message is about the list only.
+    stream.get_ref().set_read_timeout(Some(Duration::from_millis(700))).unwrap();
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("event: state"));
+}
+
+#[test]
 fn nothing_outside_is_served_and_nothing_can_be_changed() {
     let scratch = Scratch::with_run("dash-outside");
     scratch.put("secret.txt", "secret");
@@ -246,6 +347,9 @@ fn elsewhere_than_on_loopback_everything_needs_the_token() {
 fn a_folder_that_is_not_there_and_an_address_that_is_taken_are_refused() {
     let scratch = Scratch::new("dash-refused");
     assert!(refused(&scratch, &["dash", "nowhere"]).contains("nowhere is no folder"));
+    for url in ["https://127.0.0.1:1/", "http://127.0.0.1:1/path", "ftp://x"] {
+        assert!(refused(&scratch, &["dash", url]).contains("expected the address of a dashboard"));
+    }
     let dash = Dash::local(&scratch);
     assert!(refused(&scratch, &["dash", "--listen", &dash.address]).contains("cannot listen"));
 }

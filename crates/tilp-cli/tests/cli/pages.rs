@@ -12,6 +12,8 @@ fn the_page_of_a_run_has_every_figure_inside_and_beside_it() {
     let said = succeed(scratch.path(), &["report", "done"]);
     assert!(said.contains("page in done/report/report.html"), "{said}");
     let folder = scratch.path().join("done/report");
+    let views = fs::read_to_string(folder.join("views.html")).unwrap();
+    assert!(views.contains("id=\"export\"") && !views.contains("src=\""));
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("<table class=\"facts\">"), "names and values wrap on narrow screens");
     let titles = [

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tilp::record::event::Header;
 
-use crate::bounded::text;
+use crate::bounded::{self, open, text};
 use crate::discover::Place;
 
 /// A run whose rows were written so lately is taken as going on, where its lock cannot be seen.
@@ -64,7 +64,7 @@ impl About {
     pub fn refresh(&mut self, path: &Path) {
         let names = ["manifest.json", "scenario.toml", "summary.json", "rounds.csv"];
         let modified =
-            |name: &str| fs::metadata(path.join(name)).and_then(|one| one.modified()).ok();
+            |name: &str| bounded::about(&path.join(name)).and_then(|one| one.modified().ok());
         let stamps = names.map(modified);
         if stamps[0] != self.stamps[0] {
             self.manifest = json(&path.join(names[0]));
@@ -141,7 +141,7 @@ fn last_row(path: &Path) -> Value {
     use std::io::{Read, Seek, SeekFrom};
     const END: u64 = 64 << 10;
     let read = || -> std::io::Result<(String, String)> {
-        let mut file = fs::File::open(path)?;
+        let mut file = open(path)?;
         let length = file.metadata()?.len();
         let mut start = vec![0; 2048.min(length as usize)];
         file.read_exact(&mut start)?;

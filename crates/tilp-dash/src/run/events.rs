@@ -4,7 +4,6 @@
 //! decisions and outcomes are parsed when somebody looks at their round.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -12,6 +11,8 @@ use tilp::record::event::{Header, SuccessColumns};
 use tilp::record::{Event, EventId, n_far, wilson_95};
 use tilp::round::SuccessCount;
 use tilp::units::to_db;
+
+use crate::bounded;
 
 use super::slim::{GainsLine, parsed};
 use super::tail::{Change, Tail};
@@ -308,7 +309,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 
 /// A line of a file.
 pub(super) fn line(path: &Path, (offset, length): Span) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = bounded::open(path)?;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = vec![0; length as usize];
     file.read_exact(&mut bytes)?;

@@ -261,6 +261,27 @@ impl Run {
         Ok(Some(text.trim_end().to_owned()))
     }
 
+    /// The last round that was executed; 0 before the first.
+    pub fn last_round(&self) -> u64 {
+        let data = self.data();
+        let executed = data.events.rounds.iter().rposition(|place| place.executed.is_some());
+        executed.map_or(0, |index| index as u64 + 1)
+    }
+
+    /// A number that tells this run from another in the same folder.
+    pub fn fingerprint(&self) -> u64 {
+        self.data().events.fingerprint
+    }
+
+    /// Successes and episodes of a terminal at a measurement of this kind.
+    pub fn counts(&self, kind: &str, round: u64, terminal: u32) -> Option<[u64; 2]> {
+        let data = self.data();
+        let mut all = data.events.measured.iter();
+        let found = all.find(|one| one.kind.name() == kind && one.round == round)?;
+        let n = found.counts.terminal.iter().position(|own| *own == terminal)?;
+        Some([found.counts.successes[n], found.counts.episodes[n]])
+    }
+
     /// Calls `of` with the histories of all rounds so far.
     fn with_tracks<T>(&self, of: impl FnOnce(&Tracks) -> T) -> T {
         let rounds = self.data().events.rounds.clone();

@@ -1,8 +1,10 @@
 //! A file that another process appends lines to.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
+
+use crate::bounded;
 
 /// Longest line. A round of ten thousand terminals has ten megabytes.
 const MOST_LINE: u64 = 32 << 20;
@@ -40,7 +42,7 @@ impl Tail {
         path: &Path,
         mut take: impl FnMut(&[u8], bool, u64) -> bool,
     ) -> io::Result<Change> {
-        let length = match fs::metadata(path) {
+        let length = match fs::symlink_metadata(path) {
             Ok(about) if about.is_file() => about.len(),
             Ok(_) => return Ok(Change::None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
@@ -57,7 +59,7 @@ impl Tail {
         if length == 0 {
             return Ok(change);
         }
-        let mut file = File::open(path)?;
+        let mut file = bounded::open(path)?;
         let mut start = Vec::new();
         file.by_ref().take(START).read_to_end(&mut start)?;
         if !start.starts_with(&self.start) {
@@ -102,6 +104,7 @@ impl Change {
 mod tests {
     use super::*;
     use crate::fixture::Scratch;
+    use std::fs::File;
     use std::io::Write;
 
     fn lines(tail: &mut Tail, path: &Path) -> (Change, String) {

@@ -1,19 +1,20 @@
 // Cell: who is scheduled now, over which link, with which resources?
 
-import { h, s, empty, set, card } from "./dom.js";
+import { h, s, empty, card } from "./dom.js";
 import { num, percent, short, seconds, joules, hertz, watts, decibels, toDb, isNumber } from "./format.js";
 import { ramp, series } from "./colour.js";
 import { TerminalPanel } from "./terminal.js";
+import { CellMap, boxed } from "./map.js";
 
-const SIZE = 640;
-const MIDDLE = SIZE / 2;
+const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
+const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
 
 // What a terminal can be coloured by: title, value, ends of the scale, text.
 const COLOURS = {
   success: { title: "Success of the robot", of: (t) => t.success, ends: () => [0, 1], text: (v) => percent(v, 0) },
   link: { title: "Link quality (gain and fading)", of: (t) => t.linkDb, text: decibels },
-  joules: { title: "Joules spent", of: (t) => t.joules, ends: (all) => [0, Math.max(...all)], text: joules, turn: true },
-  turns: { title: "Times scheduled", of: (t) => t.turns, ends: (all) => [0, Math.max(...all)], text: short },
+  joules: { title: "Joules spent", of: (t) => t.joules, ends: (all) => [0, most(all)], text: joules, turn: true },
+  turns: { title: "Times scheduled", of: (t) => t.turns, ends: (all) => [0, most(all)], text: short },
   compression: { title: "Compression q (scheduled)", of: (t) => (t.scheduled ? t.compression : NaN), ends: () => [0, 1], text: (v) => v.toFixed(2), turn: true },
   power: { title: "Power (scheduled)", of: (t) => (t.scheduled ? t.power : NaN), text: watts, turn: true },
   cut: { title: "Cut (scheduled)", of: (t) => (t.scheduled ? t.cut : NaN), text: short },
@@ -51,41 +52,77 @@ export const cell = {
   rounds: true,
   mount(root, context) {
     const { store, go } = context;
-    let by = "success", sortBy = "id", rising = true, asked = 0, terminals = [], answer = null, resting = 0;
-    const map = s("svg", { class: "cell", viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "Terminals around the base station" });
+    let by = "success", sortBy = "id", rising = true, terminals = [], answer = null, resting = 0;
     const scale = h("p", { class: "ramp" });
     const body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Terminals, table" });
     const sum = h("dl", { class: "tiles" });
     const note = h("p", { class: "small faint" });
-    const select = h("select", { onchange: () => { by = select.value; draw(); } }, Object.entries(COLOURS).map(([value, { title }]) => h("option", { value, text: title })));
+    const kind = h("p", { text: "near the centre: strong channel" });
+    const select = h("select", { onchange: () => { by = select.value; void update(); } }, Object.entries(COLOURS).map(([value, { title }]) => h("option", { value, text: title })));
     const panel = new TerminalPanel(context);
+    const map = new CellMap((id) => go({ terminal: context.where.terminal === id ? null : id }, { replace: true }), words);
+    const cellCard = card("Cell", { class: "five", right: h("label", { class: "inline" }, "Colour", select) }, map.element, scale, note);
+    cellCard.querySelector("header h2").after(kind);
     root.append(h("div", { class: "grid" },
       h("h1", { class: "hidden-text", text: "Cell" }), sum,
-      card("Cell", { class: "five", note: "near the centre: strong channel", right: h("label", { class: "inline" }, "Colour", select) }, map, scale, note),
+      cellCard,
       h("div", { class: "stack seven" }, panel.element, card("Terminals", {}, body))));
-    const nodes = new Map();
-    const layers = { rings: s("g"), links: s("g"), nodes: s("g") };
-    map.append(layers.rings, layers.links, layers.nodes, s("rect", { class: "station", x: MIDDLE - 7, y: MIDDLE - 7, width: 14, height: 14, rx: 3 }), s("title", { text: "Base station" }));
+    let busy = false, missed = false, places = null, placesOf = null, spentOf = null;
 
+    // One request at a time: while the slider moves, the newest round is asked for next.
     async function update() {
-      const round = context.round;
       panel.update();
-      if (!round) { note.textContent = "No round yet."; return; }
-      const mine = (asked += 1);
+      void fetchPlaces();
+      if (!context.round) { note.textContent = "No round yet."; return; }
+      if (busy) { missed = true; return; }
+      busy = true;
       try {
-        const next = await store.round(round);
-        if (mine !== asked) return;
-        answer = next;
-        terminals = terminalsOf(answer, null);
-        draw();
-        const spent = await store.get("spent", { round });
-        if (mine !== asked) return;
-        terminals = terminalsOf(answer, spent);
-        draw();
-        if (context.where.round !== null) void store.round(Math.min(round + 1, store.lastRound));
+        do {
+          missed = false;
+          await load(context.round);
+        } while (missed && context.round);
       } catch (error) {
-        if (mine === asked) note.textContent = error.message;
+        note.textContent = error.message;
       }
+      busy = false;
+    }
+
+    async function load(round) {
+      const run = store.run;
+      const next = await store.round(round);
+      if (run !== store.run) return;
+      answer = next;
+      const needs = by === "joules" || by === "turns";
+      const spent = needs ? await store.get("spent", { round }) : null;
+      spentOf = needs ? round : null;
+      terminals = terminalsOf(answer, spent);
+      draw();
+      if (context.where.round !== null) void store.round(Math.min(round + 1, store.lastRound)).catch(() => {});
+    }
+
+    // When the rounds rest: what the terminals have spent, and the table.
+    async function rest() {
+      const round = answer.round;
+      if (spentOf !== round) {
+        const spent = await store.get("spent", { round }).catch(() => null);
+        if (answer.round !== round) return;
+        spentOf = round;
+        terminals = terminalsOf(answer, spent);
+        drawMap(store.about?.limits ?? {});
+      }
+      drawTable(store.about?.limits ?? {});
+    }
+
+    async function fetchPlaces() {
+      if (placesOf === store.run) return;
+      const run = placesOf = store.run;
+      places = null;
+      // Without a map terminals are on rings by gain.
+      const found = await store.get("map").catch(() => null);
+      if (run !== store.run) return;
+      places = boxed(found);
+      kind.textContent = places ? "where the terminals stand" : "near the centre: strong channel";
+      if (answer) draw();
     }
 
     function draw() {
@@ -94,7 +131,7 @@ export const cell = {
       drawMap(limits);
       // While rounds are moved through, the map follows at once and the table when they rest.
       clearTimeout(resting);
-      resting = setTimeout(() => drawTable(limits), 80);
+      resting = setTimeout(() => void rest(), 90);
       const success = answer.success;
       note.textContent = success ? `Success: ${success.kind} episodes after round ${success.round}.` : "Success is not measured yet.";
     }
@@ -116,62 +153,21 @@ export const cell = {
         tile("Rule", h("small", { text: decided.rule }), decided.aggregates ? "copies are averaged" : "no aggregation"));
     }
 
-    // Strong channels near the station; the angle is the terminal's own for the whole run.
-    function place(one, low, high) {
-      const share = high > low ? (high - one.gainDb) / (high - low) : 0.5;
-      const radius = 62 + share * (MIDDLE - 96);
-      const angle = one.id * 2.399963;
-      return [MIDDLE + radius * Math.cos(angle), MIDDLE + radius * Math.sin(angle)];
-    }
-
     function drawMap(limits) {
-      const gains = terminals.map((one) => one.gainDb).filter(isNumber);
-      const [low, high] = [Math.min(...gains), Math.max(...gains)];
-      empty(layers.rings);
-      for (const share of [0, 0.5, 1]) {
-        const radius = 62 + share * (MIDDLE - 96);
-        layers.rings.append(s("circle", { class: "ring", cx: MIDDLE, cy: MIDDLE, r: radius }),
-          s("text", { class: "ring-label", x: MIDDLE, y: MIDDLE - radius - 4, "text-anchor": "middle", text: decibels(high - share * (high - low)) }));
-      }
       const { of, ends, text, turn } = COLOURS[by];
-      const values = terminals.map(of).filter(isNumber);
-      const [from, to] = ends?.(values.length ? values : [1]) ?? [Math.min(...values), Math.max(...values)];
+      const found = terminals.map(of), values = found.filter(isNumber);
+      const [from, to] = ends?.(values.length ? values : [1]) ?? [least(values), most(values)];
       const share = (value) => { const at = to > from ? (value - from) / (to - from) : 0.5; return turn ? 1 - at : at; };
       drawScale(scale, values.length ? [text(from), text(to)] : ["–", "–"], turn);
-      empty(layers.links);
-      const many = terminals.length > 150;
-      const seen = new Set();
-      for (const one of terminals) {
-        seen.add(one.id);
-        const [x, y] = place(one, low, high);
-        if (one.scheduled || one.sync > 0) {
-          const width = one.scheduled ? 1 + 16 * Math.sqrt(one.bandwidth / (limits.bandwidth_hz || 1)) : 2;
-          layers.links.append(s("line", { class: `link ${one.late ? "late" : one.scheduled ? "" : "sync"}`, x1: MIDDLE, y1: MIDDLE, x2: x, y2: y, "stroke-width": width.toFixed(1) }));
-        }
-        const node = nodes.get(one.id) ?? makeNode(one.id);
-        const value = of(one);
-        set(node.group, { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: `node ${one.scheduled ? "in" : ""} ${one.late ? "late" : ""} ${one.id === context.where.terminal ? "chosen" : ""}`,
-          "aria-label": `Terminal ${one.id}, ${taskName(one)}, ${one.scheduled ? `scheduled with ${hertz(one.bandwidth)}${one.late ? ", late" : ""}` : "not scheduled"}, ${COLOURS[by].title} ${isNumber(value) ? text(value) : "not known"}` });
-        node.body.style.fill = isNumber(value) ? ramp(share(value)) : "var(--line)";
-        const radius = many ? 5 : 9;
-        set(node.body, { r: radius });
-        set(node.halo, { r: radius + 3 });
-        set(node.pick, { r: radius + 6 });
-        node.label.textContent = many ? "" : String(one.id);
-        set(node.label, { y: radius + 15 });
-      }
-      for (const [id, node] of nodes) if (!seen.has(id)) { node.group.remove(); nodes.delete(id); }
+      map.show({ terminals, values: found.map((value) => (isNumber(value) ? share(value) : NaN)), places, round: answer.round, band: limits.bandwidth_hz, chosen: context.where.terminal });
     }
 
     const taskName = (one) => store.about?.tasks?.[one.task] ?? `task ${one.task}`;
 
-    function makeNode(id) {
-      const node = { body: s("circle", { class: "body" }), halo: s("circle", { class: "halo" }), pick: s("circle", { class: "pick" }), label: s("text") };
-      const choose = () => go({ terminal: context.where.terminal === id ? null : id }, { replace: true });
-      node.group = s("g", { class: "node", tabindex: "0", role: "button", onclick: choose, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } } }, node.pick, node.halo, node.body, node.label);
-      layers.nodes.append(node.group);
-      nodes.set(id, node);
-      return node;
+    function words(one) {
+      const { of, title, text } = COLOURS[by], value = of(one);
+      const state = one.scheduled ? `scheduled with ${hertz(one.bandwidth)}${one.late ? ", late" : ""}` : "not scheduled";
+      return `Terminal ${one.id}, ${taskName(one)}: ${state}. ${title}: ${isNumber(value) ? text(value) : "not known"}.`;
     }
 
     function drawTable(limits) {
@@ -200,7 +196,7 @@ export const cell = {
       body.scrollTop = top;
     }
 
-    return { update, remove: () => { clearTimeout(resting); panel.remove(); } };
+    return { update, remove: () => { clearTimeout(resting); map.remove(); panel.remove(); } };
   },
 };
 

@@ -87,7 +87,7 @@ export class Chart {
       this.svg.append(s("line", { class: "grid-line", x1: m.left, x2: width - m.right, y1: sy(value), y2: sy(value) }),
         s("text", { x: m.left - 7, y: sy(value) + 4, "text-anchor": "end", text: format.y(value) }));
     }
-    const xTicks = ticks(range.x0, range.x1, compact ? 2 : Math.max(2, Math.round(width / 110)));
+    const xTicks = ticks(range.x0, range.x1, compact ? 2 : Math.max(2, Math.round(width / 110)), x.whole);
     for (const value of xTicks) {
       const end = compact && sx(value) > width - 20 ? "end" : "middle";
       this.svg.append(s("text", { x: sx(value), y: height - m.bottom + (compact ? 13 : 17), "text-anchor": end, text: format.x(value) }));

@@ -6,7 +6,7 @@ import { Chart } from "./chart.js";
 import { series, dashes } from "./colour.js";
 
 const AXES = {
-  round: { title: "round", name: "Round", format: count },
+  round: { title: "round", name: "Round", format: count, whole: true },
   clock_s: { title: "simulated seconds", name: "After", format: seconds },
   energy_j: { title: "joules of all terminals", name: "After", format: joules },
   volume_bytes: { title: "activation bytes up", name: "After", format: bytes },

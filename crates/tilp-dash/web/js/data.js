@@ -6,6 +6,9 @@ const KEPT_ROUNDS = 48;
 const inside = document.getElementById("export");
 const KEPT = inside ? JSON.parse(inside.textContent) : null;
 
+// A file of a study has a comparison and no run.
+export const isStudyFile = KEPT !== null && !KEPT.state;
+
 export class Store extends EventTarget {
   list = { runs: [], studies: [], roots: [] };
   run = null; // id of the chosen run
@@ -153,14 +156,16 @@ export class Store extends EventTarget {
     return { seconds: this.rows.clock_s, joules: this.sums.energy_j, bytes: this.sums.air_bytes }[axis]?.[n] ?? NaN;
   }
 
-  async get(path, parameters) {
+  async get(path, parameters = {}) {
     if (KEPT) {
       const [value] = Object.values(parameters);
       const key = path === "round" || path === "spent" ? `${path} ${this.nearest(value)}` : value === undefined ? path : `${path} ${value}`;
       if (!KEPT.answers[key]) throw new Error("This is not in the file: tilp dash shows it.");
       return KEPT.answers[key];
     }
-    const query = new URLSearchParams({ run: this.run, ...parameters });
+    // A list of pairs may have a name more than once.
+    const pairs = Array.isArray(parameters) ? parameters : Object.entries(parameters);
+    const query = new URLSearchParams([["run", this.run], ...pairs]);
     const answer = await fetch(`api/${path}?${query}`);
     if (!answer.ok) throw new Error((await answer.text()).trim());
     return answer.json();

@@ -66,11 +66,12 @@ export const decibels = (value) => (isNumber(value) ? `${value.toFixed(1)} dB` :
 export const toDb = (value) => 10 * Math.log10(value);
 
 // Round numbers that divide an interval into a few steps.
-export function ticks(low, high, count) {
+export function ticks(low, high, count, whole = false) {
   if (!(high > low)) return [low];
   const raw = (high - low) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= raw * 0.999);
+  const steps = whole ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10];
+  const step = Math.max(whole ? 1 : 0, steps.map((one) => one * power).find((one) => one >= raw * 0.999));
   const found = [];
   for (let n = Math.ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; n += 1) found.push(n * step || 0);
   return found;

@@ -6,7 +6,7 @@ import { Chart } from "./chart.js";
 import { series, dashes } from "./colour.js";
 
 const AXES = {
-  round: { title: "round", name: "Round", format: count },
+  round: { title: "round", name: "Round", format: count, whole: true },
   seconds: { title: "simulated seconds", name: "After", format: seconds },
   joules: { title: "joules of all terminals", name: "After", format: joules },
   bytes: { title: "bytes on the air, both ways", name: "After", format: bytes },

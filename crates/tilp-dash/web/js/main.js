@@ -2,7 +2,7 @@
 // button work.
 
 import { h, empty } from "./dom.js";
-import { Store } from "./data.js";
+import { Store, isStudyFile } from "./data.js";
 import { Timeline } from "./timeline.js";
 import { Picker } from "./picker.js";
 import { forgetColours } from "./colour.js";
@@ -10,12 +10,13 @@ import { learning } from "./learning.js";
 import { cell } from "./cell.js";
 import { round } from "./round.js";
 import { why } from "./why.js";
+import { robots } from "./robots.js";
 import { twin } from "./twin.js";
 import { compare } from "./compare.js";
 import { whatif } from "./whatif.js";
 
 const isFile = document.getElementById("export") !== null;
-const VIEWS = [learning, cell, round, why, twin, ...(isFile ? [] : [compare, whatif])];
+const VIEWS = isStudyFile ? [compare] : [learning, cell, round, why, ...(isFile ? [] : [robots]), twin, ...(isFile ? [] : [compare, whatif])];
 
 const store = new Store();
 const byId = (id) => document.getElementById(id);
@@ -103,7 +104,7 @@ function drawTabs() {
 
 function drawHead() {
   const entry = store.list.runs.find((one) => one.id === store.run);
-  byId("pick-name").textContent = entry ? `${entry.name}${entry.study ? ` (${entry.study.split("/").pop()})` : ""}` : store.run ?? "Choose a run";
+  byId("pick-name").textContent = entry ? `${entry.name}${entry.study ? ` (${entry.study.split("/").pop()})` : ""}` : store.run ?? (isStudyFile ? store.list.studies[0]?.name : null) ?? "Choose a run";
   const live = byId("live");
   const lost = store.connection === "lost";
   const total = store.about?.rounds;

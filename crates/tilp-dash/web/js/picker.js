@@ -25,7 +25,7 @@ export class Picker {
 
   fill() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = (one) => `${one.id} ${one.method} ${one.scenario} seed ${one.seed}`.toLowerCase();
+    const text = (one) => `${one.id} ${one.method} ${one.scenario} seed ${one.seed} ${one.at ?? ""}`.toLowerCase();
     const found = this.store.list.runs.filter((one) => words.every((word) => text(one).includes(word)));
     const order = { running: 0, stopped: 1, finished: 2 };
     found.sort((a, b) => order[a.state] - order[b.state] || a.id.localeCompare(b.id, "en", { numeric: true }));
@@ -52,7 +52,7 @@ export class Picker {
     const success = isNumber(one.success_final) ? one.success_final : one.last?.success;
     const progress = one.state === "finished" ? "finished" : `${one.state === "running" ? "" : "stopped, "}${round ?? 0}${one.rounds ? ` / ${one.rounds}` : ""}`;
     return h("a", { class: "run", href: this.link(one.id), "aria-current": String(one.id === this.store.run) },
-      h("span", { text: one.name }), h("span", { class: "faint", text: `${one.scenario ?? "?"}, seed ${one.seed ?? "?"}` }),
+      h("span", { text: one.name }), h("span", { class: "faint", text: `${one.scenario ?? "?"}, seed ${one.seed ?? "?"}${one.at ? `, at ${one.at}` : ""}` }),
       h("span", { class: one.state === "running" ? "good" : "faint", text: progress }), h("span", { text: percent(success) }));
   }
 }

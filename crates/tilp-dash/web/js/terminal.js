@@ -44,7 +44,7 @@ export class TerminalPanel {
 
   build(id, go) {
     this.remove();
-    const x = { title: "round", name: "Round", format: count };
+    const x = { title: "round", name: "Round", format: count, whole: true };
     const chart = (label, height, y) => { const one = new Chart({ label, height, x, y }); this.charts.push(one); return one; };
     this.success = chart(`Success of terminal ${id}`, 150, { title: "success", low: 0, high: 1, format: (v) => percent(v, 0) });
     this.delay = chart(`Delay of terminal ${id}`, 190, { title: "seconds", low: 0 });

@@ -1,6 +1,6 @@
 // Twin: what the planner predicted, beside what came of it.
 
-import { h, empty, card } from "./dom.js";
+import { h, empty, card, table } from "./dom.js";
 import { percent, count, short, isNumber } from "./format.js";
 import { Chart } from "./chart.js";
 import { series, dashes } from "./colour.js";
@@ -15,7 +15,7 @@ export const twin = {
   title: "Twin",
   mount(root, context) {
     const { store } = context;
-    const x = { title: "round", name: "Round", format: count };
+    const x = { title: "round", name: "Round", format: count, whole: true };
     const tiles = h("dl", { class: "tiles" });
     const note = h("p", { class: "faint" });
     const make = (label, height, options) => new Chart({ label, height, ...options });
@@ -34,12 +34,37 @@ export const twin = {
       card("Duration", { class: "third", note: "of a round" }, duration.element),
       card("Loss decrease", { class: "third", note: "training sub-twin, in the rounds that are looked at" }, decrease.element),
       card("Success", { class: "third", note: "task sub-twin" }, success.element),
-      h("p", { class: "small faint card-note", text: "The same rounds shown to a twin that never calibrates, and hidden factors: tilp twin DIR." }));
-    root.append(note, grid);
-    let key = null;
+      h("p", { class: "small faint card-note", text: "Contests with naive rules and hidden factors: tilp twin DIR." }));
+    const both = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "With and without calibration, table" });
+    root.append(note, grid, h("div", { class: "grid below" }, card("With and without calibration", { note: "the same rounds shown to a twin that calibrates and to one that never does" }, both)));
+    let key = null, shown = null;
+
+    // A finished run is shown to both twins once.
+    async function compare() {
+      const run = store.run;
+      if (store.state !== "finished") { if (shown !== "") empty(both).append(h("p", { class: "faint", text: "Shown when the run is finished." })); shown = ""; return; }
+      if (shown === run) return;
+      shown = run;
+      empty(both).append(h("p", { class: "faint", text: "Showing the rounds to both twins…" }));
+      try {
+        const { sub_twins: rows } = await store.get("twin");
+        if (shown !== run) return;
+        const error = (one, value) => (one.relative ? percent(value) : short(value));
+        const cell = (name, text) => (one) => h("span", { "data-twin": `${one.name} ${name}`, title: String(one[name]), text: text(one, one[name]) });
+        const share1 = (_, value) => percent(value, 0);
+        empty(both).append(table([
+          ["Forecast", (one) => one.name, "left"], ["Number", (one) => count(one.n)],
+          ["Median error without", cell("error_before", error)], ["with", cell("error_after", error)],
+          ["In the 90 % interval without", cell("coverage_before", share1)], ["with", cell("coverage_after", share1)],
+        ], rows, { caption: "Error and coverage with and without calibration" }));
+      } catch (problem) {
+        if (shown === run) empty(both).append(h("p", { class: "faint", text: problem.message }));
+      }
+    }
 
     async function update() {
       const now = `${store.run} ${store.nRows}`;
+      void compare();
       if (!store.nRows) { note.textContent = "No round yet."; grid.hidden = true; return; }
       if (key === now) return;
       key = now;
@@ -104,8 +129,8 @@ function scatter(chart, predicted, real) {
 }
 
 // Medians of equal parts of the rounds.
-function binned(rounds, values, bins) {
-  const last = Math.max(...rounds, 1);
+function binned(rounds, values, most) {
+  const last = rounds.reduce((a, b) => Math.max(a, b), 1), bins = Math.min(most, last);
   const found = Array.from({ length: bins }, () => []);
   rounds.forEach((round, i) => found[Math.min(bins - 1, Math.floor(((round - 1) / last) * bins))].push(values[i]));
   return found.map((part, n) => [Math.round(((n + 1) / bins) * last), median(part)]).filter(([, value]) => isNumber(value));

@@ -11,10 +11,12 @@ mod demonstrate;
 mod episodes;
 pub mod libero;
 mod rollout;
+mod scene;
 mod suite;
 pub mod tabletop;
 
 pub use demonstrate::{Demonstrations, demonstrate};
 pub use episodes::{EpisodeSet, Start};
 pub use rollout::{Episode, Policy, rollout};
+pub use scene::{Form, Part, Scene, Solid};
 pub use suite::{Robot, Suite, Workcell};

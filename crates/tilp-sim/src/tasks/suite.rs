@@ -1,6 +1,6 @@
 //! The interface between the suites of tasks and the rest of the code.
 
-use crate::tasks::Start;
+use crate::tasks::{Scene, Start};
 
 /// Common properties of all robots of a suite.
 #[derive(Debug, PartialEq)]
@@ -61,4 +61,8 @@ pub trait Robot {
     fn succeeded(&self) -> bool;
     /// Present action of the scripted expert.
     fn expert(&self) -> Vec<f32>;
+    /// What can be drawn of it; none in a suite without drawings.
+    fn scene(&self) -> Option<Scene> {
+        None
+    }
 }

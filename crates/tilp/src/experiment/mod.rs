@@ -4,6 +4,7 @@ mod branch;
 pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
+mod episode;
 mod formats;
 pub mod health;
 mod keeper;
@@ -18,10 +19,12 @@ mod stability;
 pub mod study;
 pub mod tune;
 mod verify;
+mod what_if;
 
 pub use branch::Branch;
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
+pub use episode::{Brain, EpisodeError, EpisodeSpec, RecordedEpisode};
 pub use formats::json_formats;
 pub use open::read_run_identity;
 pub use plan::{
@@ -34,3 +37,7 @@ pub use regime::{Regime, regime};
 pub use run_page::RunPage;
 pub use single::{Ended, RunError, RunSpec, Time, run_parts, run_single};
 pub use verify::{Verdict, first_difference, verify};
+pub use what_if::{
+    Change, Edit, OtherPlan, PlannerState, Prospect, Prospects, RecordedPlanner, RoundAhead,
+    TerminalAhead, WhatIfError,
+};

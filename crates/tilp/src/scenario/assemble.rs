@@ -41,7 +41,7 @@ use crate::world::{
 };
 
 /// The policies that come with the program.
-const BASES: [(&str, &[u8]); 2] = [
+pub(super) const BASES: [(&str, &[u8]); 2] = [
     ("builtin", include_bytes!("base.safetensors")),
     ("builtin:libero-object", include_bytes!("base-libero-object.safetensors")),
 ];
@@ -415,7 +415,7 @@ pub(super) fn rates(raw: &raw::Raw, method: &Method) -> RateSchedule {
 }
 
 /// Positions of the terminals of a drawn channel.
-fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
+pub(super) fn places(raw: &raw::Raw, seed: Seed) -> Vec<Place> {
     let cell = &raw.cell;
     let (inner, outer) = (cell.inner_radius_m, cell.outer_radius_m);
     let places = draw_places(cell.n_terminals, inner, outer, seed.named("places"));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::format;
+use super::profile;
 use super::program::ProgramError;
 use super::raw::Raw;
 use crate::exchange::in_words;
@@ -117,7 +118,15 @@ pub(super) fn from_text(text: &str, place: &str) -> Result<Loaded, ScenarioError
             place: place.to_owned(),
         });
     }
-    vary(format::complete(table), place, PathBuf::from("."), &[])
+    let loaded = vary(format::complete(table), place, PathBuf::from("."), &[])?;
+    if loaded.raw.profile.as_ref().is_some_and(profile::names_tables) {
+        return Err(ScenarioError::Field {
+            field: "profile".into(),
+            reason: "names a table, expected a complete scenario".into(),
+            place: place.to_owned(),
+        });
+    }
+    Ok(loaded)
 }
 
 /// Applies overrides to a complete table.

@@ -33,14 +33,14 @@ pub use cache::{Cache, CacheError};
 pub use inspect::{Inspection, drawn_channel, inspect, merged_shares};
 pub use knobs::Baselines;
 pub use load::{BUILTIN, ScenarioError};
-pub use physical::{TrueChannel, TrueLink, cut_profiles, fleet, true_channel};
+pub use physical::{CellMap, TrueChannel, TrueLink, cell_map, cut_profiles, fleet, true_channel};
 pub use planner::{
     data_sheets, limits_of, n_layers, planner, rates_of, suite_of, tasks, tilp_options,
 };
 pub use profile::{PROFILE_NOTE, ProfileParts};
 pub use program::ProgramError;
 pub use registry::{Method, MethodInputs, Registry, method, methods};
-pub use robots::{narrow_demonstrations, sample_variants};
+pub use robots::{MeasuredCell, measured_cell, narrow_demonstrations, sample_variants};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
@@ -205,6 +205,16 @@ impl Scenario {
     /// What moves the robots.
     pub fn engine(&self) -> &'static str {
         self.raw.tasks.engine.name()
+    }
+
+    /// The policy that a run starts from: the name of one that comes with the program, or a file.
+    pub fn base(&self) -> &str {
+        &self.raw.model.base
+    }
+
+    /// Whether that policy comes with the program.
+    pub fn has_builtin_base(&self) -> bool {
+        assemble::BASES.iter().any(|(name, _)| *name == self.base())
     }
 
     /// Admissible cuts, shallowest first.

@@ -1,15 +1,15 @@
 //! The physical side of a scenario without a run: the channel that its terminals meet, and its
 //! robots. For a proxy that replays the channel, and for robots that run episodes alone.
 
-use super::assemble::{cost_model, radio};
+use super::assemble::{cost_model, places, radio, recording};
 use super::events::work_changes;
 use super::robots::{Roster, suite};
-use super::{Scenario, ScenarioError};
+use super::{Scenario, ScenarioError, terminals};
 use crate::cost::{Downlink, Profile};
 use crate::rng::Seed;
 use crate::round::TerminalId;
 use crate::units::{Gain, Seconds};
-use crate::wireless::RateModel;
+use crate::wireless::{RateModel, Recording};
 use crate::world::Fleet;
 
 /// The true link of one terminal in one round.
@@ -67,6 +67,42 @@ pub fn true_channel(
     })
 }
 
+/// Where terminals and station stand, for a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellMap {
+    /// The station, x and y in metres.
+    pub station_m: [f64; 2],
+    /// The terminals, one list per round; after the last list the first one follows again.
+    pub terminals_m: Vec<Vec<[f64; 2]>>,
+    /// Footprints of what stands around: x and y of two corners.
+    pub walls_m: Vec<[f64; 4]>,
+}
+
+/// The map of a scenario and seed; none if places are not known: of a recorded channel without
+/// them, and of terminals whose gain is given and not drawn from a place. Reads no file.
+pub fn cell_map(scenario: &Scenario, seed: u64) -> Result<Option<CellMap>, ScenarioError> {
+    let raw = &scenario.raw;
+    if raw.cell.trace.starts_with("builtin") {
+        return Ok(recording(scenario)?.and_then(|recording| recorded_map(&recording)));
+    }
+    if !raw.cell.trace.is_empty() || terminals::has_gains(raw) {
+        return Ok(None);
+    }
+    let all = places(raw, Seed::new(seed)).into_iter().map(|place| [place.x_m, place.y_m]);
+    let terminals_m = vec![all.collect()];
+    Ok(Some(CellMap { station_m: [0.0; 2], terminals_m, walls_m: Vec::new() }))
+}
+
+fn recorded_map(recording: &Recording) -> Option<CellMap> {
+    let places = recording.places_m.as_ref()?;
+    let flat = |[x, y, _]: [f64; 3]| [x, y];
+    Some(CellMap {
+        station_m: flat(recording.station_m?),
+        terminals_m: places.iter().map(|all| all.iter().copied().map(flat).collect()).collect(),
+        walls_m: recording.walls_m.clone(),
+    })
+}
+
 /// Costs of a terminal at every cut of a scenario's model.
 pub fn cut_profiles(scenario: &Scenario) -> Result<Profile, ScenarioError> {
     Ok(cost_model(scenario)?.profile)
@@ -85,6 +121,25 @@ mod tests {
     use super::*;
     use crate::round::Cell;
     use crate::scenario::{assemble, method};
+
+    #[test]
+    fn a_map_has_every_terminal_where_its_gain_comes_from() {
+        let scenario = Scenario::load("tiny", &[]).unwrap();
+        let map = cell_map(&scenario, 7).unwrap().unwrap();
+        let cell = &scenario.raw.cell;
+        assert_eq!(map.terminals_m[0].len(), scenario.n_terminals());
+        for [x, y] in &map.terminals_m[0] {
+            let far = x.hypot(*y);
+            assert!((cell.inner_radius_m..=cell.outer_radius_m).contains(&far), "{far} m");
+        }
+        assert_ne!(Some(map), cell_map(&scenario, 8).unwrap());
+        let recorded = Scenario::load("factory-rt", &[]).unwrap();
+        let map = cell_map(&recorded, 0).unwrap().unwrap();
+        assert!(map.terminals_m.iter().all(|all| all.len() >= recorded.n_terminals()));
+        assert_eq!(Some(map), cell_map(&recorded, 1).unwrap(), "places are recorded, not drawn");
+        let elsewhere = recorded.varied(&["cell.trace=\"/etc/passwd\"".to_owned()]).unwrap();
+        assert_eq!(cell_map(&elsewhere, 0).unwrap(), None, "no file is read");
+    }
 
     #[test]
     fn the_channel_is_that_of_a_run_with_the_same_seed() {

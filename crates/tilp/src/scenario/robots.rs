@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use rand::RngExt;
 
 use super::cache::Cache;
-use super::events::{Work, WorkChange};
+use super::events::{Work, WorkChange, work_changes};
 use super::libero::{Camera, LiberoRoster};
 use super::profile;
 use super::raw;
 use super::{Scenario, ScenarioError, terminals};
 use crate::rng::Seed;
+use crate::round::TerminalId;
 use crate::split::data::Dataset;
 use crate::tasks::libero;
 use crate::tasks::tabletop::{self, Engine, Family, Variant, VariantRange};
@@ -199,10 +200,7 @@ impl Roster {
         seed: Seed,
     ) -> Result<Fleet, ScenarioError> {
         let schedule = schedule(raw);
-        // Measured with additional mass that no demonstration contains, if the scenario sets one.
-        let measured =
-            |work: Work| Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work };
-        let load = |n: usize, work: Work| self.cell(n, measured(work));
+        let load = |n: usize, work: Work| self.cell(n, measured(raw, work));
         let mut works = vec![Work::default(); raw.cell.n_terminals];
         let first = works.iter().enumerate().map(|(n, work)| load(n, *work));
         let mut cells = first.collect::<Result<Vec<_>, _>>()?;
@@ -217,6 +215,40 @@ impl Roster {
         }
         Ok(Fleet { suite: suite(raw), cells, changes: replaced, schedule, seed })
     }
+}
+
+/// Work as success is measured: with more mass than anybody was shown, if the scenario asks for it.
+fn measured(raw: &raw::Raw, work: Work) -> Work {
+    Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work }
+}
+
+/// The robot cell of one terminal as its success is measured.
+pub struct MeasuredCell {
+    /// The cell.
+    pub cell: Box<dyn Workcell>,
+    /// Seed of the episodes of all terminals.
+    pub episodes: Seed,
+}
+
+/// The robot cell of one terminal as its success is measured in a round: of [`Fleet`], without the
+/// cells of the others. None if there is no such terminal.
+pub fn measured_cell(
+    scenario: &Scenario,
+    seed: u64,
+    terminal: TerminalId,
+    round: u64,
+) -> Result<Option<MeasuredCell>, ScenarioError> {
+    let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    let roster = Roster::draw(scenario, seed.named("fleet"))?;
+    let n = terminal.0 as usize;
+    if n >= roster.tasks().len() {
+        return Ok(None);
+    }
+    let changes = work_changes(scenario, &roster.tasks(), suite(raw))?;
+    let applies = |one: &&WorkChange| one.terminal == terminal && one.round <= round;
+    let work = changes.iter().rev().find(applies).map_or(Work::default(), |one| one.work);
+    let cell = roster.cell(n, measured(raw, work))?;
+    Ok(Some(MeasuredCell { cell, episodes: seed.named("episodes") }))
 }
 
 /// When success is measured, and on how many episodes.

@@ -115,6 +115,11 @@ pub(super) fn gains(raw: &Raw, mut drawn: Vec<Gain>) -> Vec<Gain> {
     drawn
 }
 
+/// Whether the list gives the gain of a terminal without its place.
+pub(super) fn has_gains(raw: &Raw) -> bool {
+    listed(raw).iter().any(|row| row.gain_db.is_some() && row.x_m.is_none())
+}
+
 /// Tasks of the terminals, with what the list gives.
 pub(super) fn tasks(raw: &Raw, mut dealt: Vec<usize>) -> Vec<usize> {
     for (one, row) in dealt.iter_mut().zip(listed(raw)) {

@@ -35,6 +35,11 @@ pub(super) const PUSH_TOLERANCE: f32 = 0.04;
 /// Half a finger's thickness along x, which is the pusher's radius when the hand is shut.
 pub(super) const FINGER: f32 = 0.012;
 
+/// Height of the palm's middle above the point between the finger tips.
+pub(super) const PALM_HEIGHT: f32 = 0.053;
+/// Half the edges of the palm.
+pub(super) const PALM_HALF: [f32; 3] = [0.014, 0.065, 0.008];
+
 /// The point at which the object is handled, in the object's own frame.
 pub(super) fn handle(family: Family) -> Vector {
     match family {

@@ -19,6 +19,7 @@ mod mujoco;
 mod observe;
 mod physics;
 mod robot;
+mod scene;
 mod strip;
 mod success;
 mod suite;

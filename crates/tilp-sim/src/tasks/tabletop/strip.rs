@@ -7,7 +7,7 @@ use rapier3d::math::{Pose, Vector};
 use crate::rng::Seed;
 use crate::tasks::tabletop::drawing::{self, Face, Window};
 use crate::tasks::tabletop::engine::Owner;
-use crate::tasks::tabletop::geometry::PUSH_TOLERANCE;
+use crate::tasks::tabletop::geometry::{PALM_HALF, PALM_HEIGHT, PUSH_TOLERANCE};
 use crate::tasks::tabletop::{Family, Robot, SUITE, Workcell, expert};
 
 const WIDTH: f32 = 170.0;
@@ -100,12 +100,8 @@ fn solids(robot: &Robot) -> Vec<Face> {
         faces.extend(drawing::faces(&shape, &pose, colour));
     }
     // The palm carries no contact, so the physics does not know its shape.
-    let palm = Pose::from_translation(robot.state().hand + Vector::Z * 0.053);
-    faces.extend(drawing::cuboid_faces(
-        Vector::new(0.014, 0.065, 0.008),
-        &palm,
-        [70.0, 75.0, 85.0],
-    ));
+    let palm = Pose::from_translation(robot.state().hand + Vector::Z * PALM_HEIGHT);
+    faces.extend(drawing::cuboid_faces(Vector::from_array(PALM_HALF), &palm, [70.0, 75.0, 85.0]));
     faces
 }
 

@@ -1,7 +1,7 @@
 //! The table-top suite behind the seam.
 
-use crate::tasks::tabletop::{ACTION, Family, Robot, TOKENS, Workcell, expert};
-use crate::tasks::{self, Start, Suite};
+use crate::tasks::tabletop::{ACTION, Family, Robot, TOKENS, Workcell, expert, scene};
+use crate::tasks::{self, Scene, Start, Suite};
 
 /// Common properties of all table-top robots. Motion counts in full, the fingers half.
 pub static SUITE: Suite = Suite {
@@ -59,5 +59,9 @@ impl tasks::Robot for Robot<'_> {
 
     fn expert(&self) -> Vec<f32> {
         expert(self).to_vec()
+    }
+
+    fn scene(&self) -> Option<Scene> {
+        Some(scene::scene(self))
     }
 }

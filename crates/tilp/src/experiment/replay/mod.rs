@@ -16,6 +16,7 @@ pub use report::{
 };
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::{RunError, read_run_identity};
 use crate::cost::Hardware;
@@ -77,8 +78,30 @@ impl Replay {
             return Err(ScenarioError::Field { field, reason: reason.into(), place }.into());
         }
         let scenario = if overrides.is_empty() { scenario } else { scenario.varied(overrides)? };
+        let history = folder.read_history()?;
+        Self::of_history(scenario, method, seed, history, &|name| folder.source(name))
+    }
+
+    /// The run with the rows of its events.
+    pub fn of_events(
+        scenario: Scenario,
+        method: Method,
+        seed: u64,
+        history: History,
+    ) -> Result<Self, RunError> {
+        Self::of_history(scenario, method, seed, history, &|_| PathBuf::from("events.jsonl"))
+    }
+
+    /// The run with these rows. `source` gives the file that an error names for a table.
+    fn of_history(
+        scenario: Scenario,
+        method: Method,
+        seed: u64,
+        history: History,
+        source: &dyn Fn(&'static str) -> PathBuf,
+    ) -> Result<Self, RunError> {
         let twin = assemble_twin(&scenario, &method, seed)?;
-        let History { rounds, terminals, calibrations, episodes, .. } = folder.read_history()?;
+        let History { rounds, terminals, calibrations, episodes, .. } = history;
         let own = episodes.into_iter().filter(|row| row.kind == EpisodeKind::Calibration);
         let own = own.map(|EpisodeRow { round, terminal, successes, episodes, .. }| {
             ((round, terminal), SuccessCount { successes, episodes })
@@ -87,7 +110,7 @@ impl Replay {
         let replay =
             Self { scenario, method, seed, twin, rounds, terminals, calibrations, success };
         let malformed = |(name, reason): (&'static str, String)| RecordError::Malformed {
-            path: folder.source(name),
+            path: source(name),
             reason,
         };
         replay.check_rounds().map_err(malformed)?;
