@@ -31,7 +31,7 @@ impl Pendulum {
         Self { angle: rng.random_range(-PI..PI), speed: rng.random_range(-1.0..1.0) }
     }
 
-    fn scene(&self) -> AgentState {
+    fn state(&self) -> AgentState {
         let terminals = vec![self.angle.cos(), self.angle.sin(), self.speed / MAX_SPEED];
         AgentState { terminals, globals: Vec::new() }
     }
@@ -53,7 +53,7 @@ fn evaluate(sac: &Sac, seed: Seed) -> f32 {
     for episode in 0..100 {
         let mut pendulum = Pendulum::new(&mut seed.at(episode).rng());
         for _ in 0..EPISODE {
-            total += pendulum.step(sac.act(&pendulum.scene(), None)[0]);
+            total += pendulum.step(sac.act(&pendulum.state(), None)[0]);
         }
     }
     total / 100.0
@@ -78,14 +78,14 @@ fn learn(seed: Seed) -> Sac {
         if step % EPISODE == 0 {
             pendulum = Pendulum::new(&mut episodes);
         }
-        let state = pendulum.scene();
+        let state = pendulum.state();
         let actions = if step < 1000 {
             vec![episodes.random_range(-1.0..1.0)]
         } else {
             agent.sac.act(&state, Some(seed.named("act").at(step as u64)))
         };
         let reward = pendulum.step(actions[0]);
-        let next = pendulum.scene();
+        let next = pendulum.state();
         // An episode ends by the clock only: there is always a future.
         agent.real.push(&Transition { state, actions, reward, next, last: false });
         if step >= 1000 {

@@ -2,7 +2,7 @@
 //! `cargo run --release -p tilp --example compare_own_method`
 
 #[allow(dead_code)]
-mod own_method;
+pub mod own_method;
 
 use std::path::Path;
 use std::time::{Instant, SystemTime};

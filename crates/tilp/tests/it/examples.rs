@@ -3,8 +3,7 @@
 #[allow(dead_code)]
 #[path = "../../examples/compare_own_method.rs"]
 mod compare_own_method;
-#[path = "../../examples/own_method.rs"]
-mod own_method;
+use compare_own_method::own_method;
 
 #[test]
 fn a_method_of_ones_own_schedules_and_trains() {
