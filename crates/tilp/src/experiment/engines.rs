@@ -13,9 +13,9 @@ use crate::tasks::{Episode, EpisodeSet, rollout};
 /// The engines compared, in the order of every pair here.
 pub const ENGINES: [Engine; 2] = [Engine::Rapier, Engine::Mujoco];
 /// The share of all episodes in which the expert must succeed in each engine.
-pub const EXPERT: f64 = 0.95;
+const EXPERT: f64 = 0.95;
 /// The share of the episodes of each task in which it must succeed.
-pub const EXPERT_TASK: f64 = 0.80;
+const EXPERT_TASK: f64 = 0.80;
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
