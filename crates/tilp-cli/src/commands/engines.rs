@@ -13,7 +13,7 @@ pub(super) fn engines(_: &Scenario, _: u64, _: usize, _: usize, _: Format) -> Re
 }
 
 #[cfg(feature = "mujoco")]
-pub use with_mujoco::engines;
+pub(super) use with_mujoco::engines;
 
 #[cfg(feature = "mujoco")]
 mod with_mujoco {
@@ -25,7 +25,7 @@ mod with_mujoco {
     use crate::output;
 
     /// Compares the engines on a scenario's robot cells.
-    pub fn engines(
+    pub(in crate::commands) fn engines(
         scenario: &Scenario,
         seed: u64,
         cells: usize,
