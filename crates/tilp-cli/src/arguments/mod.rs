@@ -15,7 +15,7 @@ mod study;
 mod testbed;
 mod tune;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use adapter::{
     ActuatorTarget, Adapter, AdapterKind, AdapterVerb, MeterSource, ProbeSource,
@@ -107,6 +107,20 @@ pub(crate) enum Verb {
     Profile(Profile),
     /// Print a script that completes commands and flags in a shell
     Completions(Completions),
+}
+
+/// What every command that executes runs and prints one result takes.
+#[derive(Args)]
+pub(crate) struct Execution {
+    /// Rounds between checkpoints
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print only the result
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// How to print a result.

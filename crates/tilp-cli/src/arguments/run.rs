@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{EXIT_CODES, Format};
+use super::{EXIT_CODES, Execution};
 
 /// The end of `tilp run --help`: every method, and the exit codes.
 fn run_help() -> String {
@@ -46,15 +46,9 @@ pub(crate) struct Run {
     /// Resume an interrupted run
     #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "method", "seed", "replicate", "rounds", "overrides", "out"])]
     pub resume: Option<PathBuf>,
-    /// Rounds between checkpoints
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
-    pub checkpoint_every: u64,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Print only the result
-    #[arg(long)]
-    pub quiet: bool,
+    /// Checkpoints and output.
+    #[command(flatten)]
+    pub execution: Execution,
 }
 
 const BRANCH: &str = "\
@@ -82,13 +76,7 @@ pub(crate) struct Branch {
     /// Folder for the results [default: RUN-branch-T]
     #[arg(long)]
     pub out: Option<PathBuf>,
-    /// Rounds between checkpoints
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
-    pub checkpoint_every: u64,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Print only the result
-    #[arg(long)]
-    pub quiet: bool,
+    /// Checkpoints and output.
+    #[command(flatten)]
+    pub execution: Execution,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Format;
+use super::{Execution, Format};
 
 /// `tilp scenario`.
 #[derive(Args)]
@@ -53,15 +53,9 @@ pub(crate) struct Health {
     /// Folder for runs and findings [default: studies/health-SCENARIO-HASH]
     #[arg(long)]
     pub out: Option<PathBuf>,
-    /// Rounds between checkpoints
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
-    pub checkpoint_every: u64,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Print only the result
-    #[arg(long)]
-    pub quiet: bool,
+    /// Checkpoints and output.
+    #[command(flatten)]
+    pub execution: Execution,
 }
 
 /// Verbs of `tilp scenario`.

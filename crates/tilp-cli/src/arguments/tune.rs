@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Format;
+use super::Execution;
 
 const TUNE: &str = "\
 Every rate is run on every seed. The runs are kept: the same command, also with more rates or seeds,
@@ -46,13 +46,7 @@ pub(crate) struct Tune {
     /// Folder for runs and findings [default: studies/tune-SCENARIO-METHOD-HASH]
     #[arg(long)]
     pub out: Option<PathBuf>,
-    /// Rounds between checkpoints
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
-    pub checkpoint_every: u64,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Print only the result
-    #[arg(long)]
-    pub quiet: bool,
+    /// Checkpoints and output.
+    #[command(flatten)]
+    pub execution: Execution,
 }

@@ -30,8 +30,11 @@ pub(crate) fn branch(arguments: Arguments) -> Result<(), Failure> {
         let name = format!("{name}-branch-{}", arguments.round);
         arguments.folder.parent().map_or_else(|| PathBuf::from(&name), |parent| parent.join(&name))
     });
-    let child =
-        RunSpec { scenario, checkpoint_every: arguments.checkpoint_every, ..parent.clone() };
+    let child = RunSpec {
+        scenario,
+        checkpoint_every: arguments.execution.checkpoint_every,
+        ..parent.clone()
+    };
     let branch = Branch {
         parent,
         folder: arguments.folder,
@@ -40,7 +43,7 @@ pub(crate) fn branch(arguments: Arguments) -> Result<(), Failure> {
         overrides: arguments.overrides,
     };
     let signals = Signals::listen().map_err(Failure::failed)?;
-    let mut progress = Progress::new(arguments.quiet, Some(signals.clone()));
+    let mut progress = Progress::new(arguments.execution.quiet, Some(signals.clone()));
     let ended = branch.run(&out, super::cache().as_ref(), &WallTime::start(), &mut progress);
     progress.clear();
     match ended.map_err(|error| failure(error, false))? {
@@ -48,6 +51,6 @@ pub(crate) fn branch(arguments: Arguments) -> Result<(), Failure> {
             let line = format!("stopped in round {round}, before the branch; nothing was kept");
             Err(Failure::signal(signals.asked().unwrap_or(2), line))
         }
-        ended => print_result(ended, &branch.child, &out, arguments.format, &signals),
+        ended => print_result(ended, &branch.child, &out, arguments.execution.format, &signals),
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn health(arguments: &Health) -> Result<(), Failure> {
     let timed = examined.timed(&out).map_err(Failure::input)?;
     let alone = execute(arguments, &timed, 1, n_threads, &signals)?;
     let findings = measure(arguments, &examined, &out)?;
-    output::print(&match arguments.format {
+    output::print(&match arguments.execution.format {
         Format::Json => serde_json::to_string_pretty(&findings).expect("plain data"),
         Format::Text => format!("{}\nresults in {}", as_markdown(&findings), out.display()),
     })?;
@@ -75,14 +75,15 @@ fn execute(
         threads,
         cache: cache.as_ref(),
         about: about(),
-        checkpoint_every: arguments.checkpoint_every,
+        checkpoint_every: arguments.execution.checkpoint_every,
     };
-    let progress = StudyProgress::new(arguments.quiet, study, Shard::WHOLE, signals.clone());
+    let progress =
+        StudyProgress::new(arguments.execution.quiet, study, Shard::WHOLE, signals.clone());
     super::study::execute(&executor, study, Shard::WHOLE, &progress, signals)
 }
 
 fn measure(arguments: &Health, examined: &Examination, out: &Path) -> Result<Findings, Failure> {
-    let progress = Progress::new(arguments.quiet, None);
+    let progress = Progress::new(arguments.execution.quiet, None);
     let cache = super::cache();
     let watch = |done, total| progress.demonstrations(done, total);
     let findings = examined.measure(out, cache.as_ref(), &watch);

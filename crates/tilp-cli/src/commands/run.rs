@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: Run) -> Result<(), Failure> {
         None => new(&arguments)?,
     };
     let signals = Signals::listen().map_err(Failure::failed)?;
-    let mut progress = Progress::new(arguments.quiet, Some(signals.clone()));
+    let mut progress = Progress::new(arguments.execution.quiet, Some(signals.clone()));
     let path = folder.path().to_owned();
     let cache = super::cache();
     let resume = arguments.resume.is_some();
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: Run) -> Result<(), Failure> {
         ended.map_err(|error| failure(error, begun))?,
         &spec,
         &path,
-        arguments.format,
+        arguments.execution.format,
         &signals,
     )
 }
@@ -94,7 +94,7 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     let seeds = Seeds { seed, replicate };
     let out = arguments.out.clone().unwrap_or_else(|| run_folder(&scenario, method.name(), seeds));
     let folder = RunFolder::create(&out).map_err(Failure::input)?;
-    let checkpoint_every = arguments.checkpoint_every;
+    let checkpoint_every = arguments.execution.checkpoint_every;
     Ok((RunSpec { scenario, method, seed, replicate, checkpoint_every, about: about() }, folder))
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn folder_name(name: &str) -> String {
 
 fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let (spec, folder) = identified(path)?;
-    Ok((RunSpec { checkpoint_every: arguments.checkpoint_every, ..spec }, folder))
+    Ok((RunSpec { checkpoint_every: arguments.execution.checkpoint_every, ..spec }, folder))
 }
 
 /// Identity of the run in a folder.

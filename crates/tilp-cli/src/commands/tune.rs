@@ -26,12 +26,13 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         threads: (n_threads / workers).max(1),
         cache: cache.as_ref(),
         about: about(),
-        checkpoint_every: arguments.checkpoint_every,
+        checkpoint_every: arguments.execution.checkpoint_every,
     };
-    let progress = StudyProgress::new(arguments.quiet, &study, Shard::WHOLE, signals.clone());
+    let progress =
+        StudyProgress::new(arguments.execution.quiet, &study, Shard::WHOLE, signals.clone());
     super::study::execute(&executor, &study, Shard::WHOLE, &progress, &signals)?;
     let tuned = tuning.judge(&study).map_err(Failure::study)?;
-    output::print(&match arguments.format {
+    output::print(&match arguments.execution.format {
         Format::Json => serde_json::to_string_pretty(&tuned).expect("plain data"),
         Format::Text => format!("{}\nresults in {}", as_markdown(&tuned), out.display()),
     })?;

@@ -227,6 +227,37 @@ impl Results {
     }
 }
 
+/// Numbers of version 2 in prose: the table of `docs/results/v2/README.md`, and the sentence of the README.
+#[test]
+fn the_first_look_at_version_2_is_made_of_its_results() {
+    const PRINTED: [(&str, &str, f64, usize); 6] = [
+        ("mean, %", "success_final", 0.01, 1),
+        ("far third, %", "success_far", 0.01, 1),
+        ("seconds to 70 %", "tta_s_0.7", 1.0, 0),
+        ("joules to 70 %", "eta_j_0.7", 1.0, 0),
+        ("rounds to 70 %", "rta_0.7", 1.0, 0),
+        ("rounds without violation, %", "violation_zero_share", 0.01, 1),
+    ];
+    let results = Results::read("v2/compare-default");
+    let page = fs::read_to_string(root().join("docs/results/v2/README.md")).unwrap();
+    for (title, metric, unit, digits) in PRINTED {
+        let cell = |method: &str| match results.mean(method, metric) {
+            Some(mean) => format!("{:.digits$}", mean / unit),
+            None => "2 of 3 seeds".to_owned(),
+        };
+        let cells = ["tilp", "random", "deficit", "splitnn+guard+q0.75"].map(cell).join(" | ");
+        let row = format!("| {title} | {cells} |");
+        assert!(page.contains(&row), "docs/results/v2/README.md lacks: {row}");
+    }
+    // "in two fifths of the time of `random` with half of the energy"
+    let share = |metric: &str| {
+        let mean = |method: &str| results.mean(method, metric).unwrap();
+        mean("tilp") / mean("random")
+    };
+    assert!((0.35..0.45).contains(&share("tta_s_0.7")), "{}", share("tta_s_0.7"));
+    assert!((0.45..0.55).contains(&share("eta_j_0.7")), "{}", share("eta_j_0.7"));
+}
+
 /// The sentences of the README around its table.
 #[test]
 fn what_the_readme_says_of_tilp_holds_in_the_results() {
