@@ -20,6 +20,7 @@ use crate::study_progress::StudyProgress;
 /// Methods against each other.
 pub(crate) fn compare(arguments: Compare) -> Result<(), Failure> {
     let (study, rivals) = (&arguments.study, &arguments.equal_budget);
+    check_rivals(rivals)?;
     let kinds = budget_kinds(&arguments.budgets)?;
     let mut methods = arguments.methods.clone();
     if !rivals.is_empty() {
@@ -36,6 +37,17 @@ pub(crate) fn compare(arguments: Compare) -> Result<(), Failure> {
     let plan = equal_budgets(&comparison(&question), &results, rivals, &kinds);
     let out = folder.path().join("equal-budget");
     carry_out(study, plan.map_err(Failure::failed)?, scenario, Some(out)).map(|_| ())
+}
+
+/// TiLP is no rival of its own, and every rival is named once.
+fn check_rivals(rivals: &[String]) -> Result<(), Failure> {
+    for (at, rival) in rivals.iter().enumerate() {
+        if rival == "tilp" || rivals[..at].contains(rival) {
+            let expected = "expected methods other than tilp, each once";
+            return Err(Failure::input(format!("--equal-budget has `{rival}`, {expected}")));
+        }
+    }
+    Ok(())
 }
 
 /// All kinds of budgets if none is named.
@@ -151,7 +163,7 @@ pub fn study_folder(name: &str) -> PathBuf {
     PathBuf::from("studies").join(name)
 }
 
-/// Does the runs of a study and writes its tables, in `out` or the folder that the arguments name.
+/// Executes a study and writes its tables to `out`, otherwise to the folder of the arguments.
 fn carry_out(
     study: &Study,
     plan: Plan,

@@ -185,6 +185,10 @@ fn on_equal_budgets_nobody_uses_more_than_the_other_did() {
     let wrong = ["compare", "tiny", "--equal-budget", "random", "--budgets", "hours"];
     let said = refused(&scratch, &wrong);
     assert!(said.contains("expected seconds, joules or all"), "{said}");
+    for rivals in ["tilp", "random,random"] {
+        let said = refused(&scratch, &["compare", "tiny", "--equal-budget", rivals]);
+        assert!(said.contains("expected methods other than tilp, each once"), "{said}");
+    }
 }
 
 #[test]

@@ -25,8 +25,8 @@ pub fn exp_m1(x: f32) -> f32 {
     if x < 0.5 { small } else { large }
 }
 
-// The functions below take all lanes at once and go through them in short loops: the compiler leaves a
-// loop around all of their steps in scalar form, which is ten times slower.
+// The functions below take all lanes at once in short loops. The compiler does not vectorise one long
+// loop around all steps.
 
 /// e^x of every lane.
 #[inline(always)]
