@@ -1,4 +1,4 @@
-//! From the numbers of a candidate to a decision.
+//! Decodes the numbers of a candidate into a decision.
 
 use super::options::DecoderOptions;
 use crate::lanes::{LANES, Lanes, all_zero, exp2, vectorised};
@@ -9,10 +9,11 @@ use crate::units::{Hertz, Watts};
 
 /// Turns choices into decisions.
 ///
-/// With repair, the cut is the deepest up to the chosen one that fits the memory, and the band is
-/// shared among the scheduled in proportion to the time that each would need on a small part of it, the
-/// sampled number only shifting that share: nobody has to find out by sampling that fifty shares
-/// must add up to one. Without it everything is as sampled: the paper's plain sampling.
+/// With repair, the cut is the deepest one that fits the memory, up to the chosen one. The band is
+/// shared among the scheduled terminals in proportion to the time that each would need on a small
+/// part of it; the sampled number only scales that share. The search then need not learn by
+/// sampling that fifty shares must add up to one. Without repair all numbers are used as sampled:
+/// the paper's plain sampling.
 pub(super) struct Decoder {
     limits: Limits,
     repair: Option<DecoderOptions>,
@@ -27,7 +28,7 @@ impl Decoder {
         &self.limits
     }
 
-    /// What sixteen candidates would have everybody do in one step.
+    /// The actions of all terminals in one step of sixteen candidates.
     pub(super) fn decode(
         &self,
         rollout: &RolloutTables,
@@ -44,7 +45,7 @@ impl Decoder {
         }
     }
 
-    /// The decision for the round at hand behind the choices.
+    /// The decision of the current round for the choices.
     pub(super) fn decide(
         &self,
         rollout: &RolloutTables,
@@ -77,7 +78,7 @@ impl Decoder {
     }
 }
 
-/// From shares of the most to quantities.
+/// Converts shares of the maximum to quantities.
 #[inline(always)]
 fn scale(cell: &ChoiceLanes, most: [f32; 2], deepest: usize, one: &mut ActionLanes) {
     let deepest = deepest as f32;
@@ -109,7 +110,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Shares the band among the scheduled by their needs.
+    /// Shares the band among the scheduled terminals by the time that they need.
     fn repaired(
         rollout: &RolloutTables,
         futures: &Futures,
@@ -119,12 +120,12 @@ vectorised! {
         options: DecoderOptions,
         actions: &mut [ActionLanes],
     ) {
-        // In powers of two.
+        // From natural to binary logarithms.
         let reach = options.reach * std::f32::consts::LOG2_E;
         let mut total: Lanes = [1e-12; LANES];
         for (n, (cell, one)) in cells.iter().zip(actions.iter_mut()).enumerate() {
             scale(cell, most, rollout.deepest_fitting(n), one);
-            // Whom no candidate schedules needs nothing.
+            // Skip terminals that no candidate schedules.
             if all_zero(&one.scheduled) {
                 one.bandwidth = [0.0; LANES];
                 continue;

@@ -1,4 +1,4 @@
-//! A plan with its reasons: what is expected of it, and why each terminal is in or out.
+//! A plan with its reasons: the expected result, and why each terminal is scheduled or not.
 
 use rayon::prelude::*;
 
@@ -13,36 +13,37 @@ use crate::search::score::Candidates;
 use crate::twin::{Decreases, Exchange, Scratch, StepPrediction, Sureness, TwinState};
 use crate::units::Seconds;
 
-/// A decision and everything that speaks for it.
+/// A decision with the predictions and reasons behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What is to be executed, inside the hard domain.
+    /// The decision to execute, within the hard limits.
     pub decision: Decision,
-    /// What the twin expects of the round; its violation and late terminals by sure delays.
+    /// The twin's prediction of the round; violation and late terminals use delays with the safety
+    /// margin.
     pub predicted: StepPrediction,
-    /// How far the round lowers the loss, in total and per task group.
+    /// By how much the round lowers the loss, in total and per task group.
     pub decreases: Decreases,
     /// Success over all terminals before the round.
     pub success_before: f64,
-    /// Predicted return over the horizon; none for the fallback, which no search has scored, and for a
-    /// plan that leaves a later round without anybody.
+    /// Predicted return over the horizon. `None` for the fallback, which no search has scored, and
+    /// for a plan with a later round without terminals.
     pub planned_return: Option<f64>,
-    /// Iterations of the search; none without one.
+    /// Iterations of the search; `None` without one.
     pub iterations: Option<usize>,
     /// One entry per terminal.
     pub terminals: Vec<TerminalRationale>,
-    /// The next best that the search still knew, best first.
+    /// The next best candidates of the search, best first.
     pub runner_ups: Vec<RunnerUp>,
 }
 
-/// A candidate that came close.
+/// One of the next best candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunnerUp {
     /// Its predicted return.
     pub score: f64,
-    /// By how much the best candidate was better.
+    /// By how much the best candidate scores higher.
     pub behind: f64,
-    /// Terminals it schedules once those who are not surely in time are taken out.
+    /// Number of terminals it schedules after the guard has removed late ones.
     pub n_scheduled: usize,
     /// Terminals it schedules and the plan does not.
     pub added: Vec<usize>,
@@ -50,13 +51,13 @@ pub struct RunnerUp {
     pub left_out: Vec<usize>,
 }
 
-/// Ways in which a terminal that was left out could have been added, beside the one last sampled:
-/// shares of the most power and the most compression. The last is the quickest there is.
+/// Ways to add a terminal that was left out, besides the way last sampled: power and compression as
+/// shares of the maximum. The last is the fastest.
 const WAYS: [[f32; 2]; 3] = [[0.95, 0.84], [0.95, 0.93], [1.0, 1.0]];
 
 impl Tilp {
-    /// Plans a round and says why. The decision is that of [`crate::round::Allocator::decide`];
-    /// unlike there, actor and critic will not learn from the round.
+    /// Plans a round and explains it. The decision equals that of
+    /// [`crate::round::Allocator::decide`], but actor and critic do not learn from the round.
     pub fn explain(&mut self, seen: &Observation) -> Plan {
         self.attend(seen);
         self.set_prices(seen);
@@ -66,14 +67,15 @@ impl Tilp {
         Inquiry::new(self, seen, &inputs, &planned).plan(&planned)
     }
 
-    /// The decision made last, for the round seen, with its reasons; none before the first. Asking
-    /// changes nothing.
+    /// The last decision, for the observed round, with its reasons; `None` before the first. The
+    /// call changes nothing.
     pub fn explained(&self, seen: &Observation) -> Option<Plan> {
         let (inputs, planned) = self.planned.as_ref()?;
         Some(Inquiry::new(self, seen, inputs, planned).plan(planned))
     }
 
-    /// What is expected of a plan for the round seen, and why each terminal is in or out.
+    /// The expected result of a plan for the observed round, and why each terminal is scheduled or
+    /// not.
     pub(super) fn reasons(
         &self,
         seen: &Observation,
@@ -102,7 +104,7 @@ impl Tilp {
     fn sequence(&self, inputs: &PlanInputs, planned: &Planned) -> Vec<Choice> {
         if let Some(found) = &planned.found {
             let sequence = &found.best.sequence;
-            // The inner solver names the choices of the first step only.
+            // The inner solver gives the choices of the first step only.
             let is_first = sequence.len() == found.n_terminals;
             return sequence.repeat(if is_first { self.options.horizon } else { 1 });
         }
@@ -112,13 +114,13 @@ impl Tilp {
     }
 }
 
-/// What an explanation looks at: the plan as executed, and the twin's word on it.
+/// The data of an explanation: the plan as executed, and the twin's prediction of it.
 struct Inquiry<'a> {
     tilp: &'a Tilp,
     seen: &'a Observation,
     inputs: &'a PlanInputs,
     decision: Decision,
-    /// The choices behind the plan, step by step; nobody in the first step of a fallback.
+    /// The choices behind the plan, step by step; no terminal in the first step of a fallback.
     sequence: Vec<Choice>,
     total: f32,
     predicted: StepPrediction,
@@ -162,7 +164,7 @@ impl<'a> Inquiry<'a> {
         inquiry
     }
 
-    /// What is expected of each terminal, and why it is in or out.
+    /// The prediction for each terminal, and why it is scheduled or not.
     fn terminals(&self) -> Vec<TerminalRationale> {
         let terminal = |(n, reason): (usize, Reason)| TerminalRationale {
             delay: self.scratch.delays[n],
@@ -221,7 +223,7 @@ impl<'a> Inquiry<'a> {
             chunk.iter().for_each(|(n, _)| cells[*n] = base[*n]);
             scores[..chunk.len()].to_vec()
         };
-        // No more at once than there is scratch memory for.
+        // A batch is limited by the scratch memory.
         let batches = changes.chunks(LANES * self.tilp.works.len());
         let scores = batches.flat_map(|batch| {
             let groups = batch.par_chunks(LANES).enumerate();
@@ -255,8 +257,8 @@ impl<'a> Inquiry<'a> {
         (0..n_terminals).into_par_iter().map(reason).collect()
     }
 
-    /// Whether a terminal would surely be in time, alone with the whole band at full power and the
-    /// most compression; if not, why.
+    /// Whether a terminal meets the deadline with the safety margin if it is scheduled alone, with
+    /// the whole band, full power and the strongest compression; if not, why.
     fn alone(&self, n: usize) -> Result<(), Reason> {
         let (twin, view) = (&self.tilp.twin, &self.seen.terminals[n]);
         let nominal = twin.nominal();
@@ -282,8 +284,8 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// Ways to add a terminal. The inner solver has found the best cut and compression of each
-    /// already, and solves for band and power.
+    /// Ways to add a terminal. The inner solver has already found the best cut and compression of
+    /// each terminal, and solves for band and power.
     fn ways(&self, n: usize) -> Vec<Choice> {
         let way = |[power, compression]: [f32; 2]| Choice {
             reals: [0.5, power, compression],
@@ -306,11 +308,12 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// Why a terminal that could make it alone is out; `returns` begins with those of its ways.
+    /// Why a terminal that meets the deadline alone is left out; `returns` begins with those of its
+    /// ways.
     fn left_out(&self, n: usize, returns: &[f32]) -> Reason {
         let mut ways: Vec<(f32, Choice)> = returns.iter().copied().zip(self.ways(n)).collect();
         if self.planned.guarded.contains(&n) {
-            ways.truncate(1); // as the search wanted it, which the guard forbade
+            ways.truncate(1); // the way of the search, which the guard rejected
         }
         ways.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut least = Seconds(f64::INFINITY);
@@ -328,21 +331,22 @@ impl<'a> Inquiry<'a> {
         Reason::Crowded { sure: least }
     }
 
-    /// The round with one choice replaced: its sure delay, and the state after it.
+    /// The round with one choice replaced: its delay with the safety margin, and the state after
+    /// it.
     fn changed(&self, n: usize, choice: Choice) -> (Seconds, TwinState) {
         let Self { tilp, inputs, .. } = self;
         let mut choices = self.sequence[..self.seen.terminals.len()].to_vec();
         choices[n] = choice;
         let wanted: Vec<bool> = choices.iter().map(|choice| choice.flag).collect();
         let actions = if self.planned.inner.is_some() && !choice.flag {
-            // Without it the others keep what they have.
+            // Without this terminal the others keep their allocation.
             let mut actions = self.decision.terminals.clone();
             actions[n].scheduled = false;
             actions
         } else {
             tilp.decide_first(inputs, self.planned.finish(), &mut choices)
         };
-        // Somebody had to be left out for it.
+        // A terminal was removed to make room.
         let is_crowded = (0..wanted.len()).any(|n| wanted[n] && !choices[n].flag);
         let (mut after, mut scratch) = (inputs.state.clone(), tilp.twin.scratch());
         tilp.twin.step(&mut after, &actions, Sureness::Safe, &mut scratch);
@@ -359,7 +363,7 @@ impl<'a> Inquiry<'a> {
         ((0..actions.len()).map(sure).fold(least, Seconds::max), after)
     }
 
-    /// Success of one terminal in a state, doubt held against it as in the plan.
+    /// Success of one terminal in a state, reduced by its uncertainty as in the plan.
     fn success(&self, n: usize, state: &TwinState) -> f64 {
         let twin = &self.tilp.twin;
         let doubt = twin.options().caution * state.variance[n].sqrt();

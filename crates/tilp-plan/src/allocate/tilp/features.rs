@@ -1,4 +1,4 @@
-//! What actor and critic see of a state, and how actions look to them.
+//! Features of a state for actor and critic, and actions in their encoding.
 
 use crate::lanes::{LANES, Lanes, exp2, ln, vectorised};
 use crate::rl::actor::AgentStates;
@@ -7,17 +7,17 @@ use crate::round::{Limits, TerminalDecision};
 use crate::search::sample::Choice;
 use crate::twin::{Futures, RolloutTables, Twin, TwinState};
 
-/// Features of a terminal.
+/// Number of features of a terminal.
 pub(super) const SPACE_TERMINALS: usize = 7;
-/// Features of the whole system.
+/// Number of features of the whole system.
 pub(super) const SPACE_GLOBALS: usize = 4;
 
-/// What does not change while a plan looks ahead.
+/// The parts of the features that stay constant over the horizon of a plan.
 pub(super) struct FeatureExtractor {
     n_layers: f32,
-    /// Memory as a share of what the deepest cut takes.
+    /// Memory as a share of what the deepest cut needs.
     memory: Vec<f32>,
-    /// Success of a terminal: see [`crate::twin::TaskTwin::line_ahead`].
+    /// Curve of a terminal's success: see [`crate::twin::TaskTwin::line_ahead`].
     lines: Vec<[f32; 2]>,
     round: u64,
     every: u64,
@@ -42,7 +42,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// The features of sixteen states after some steps, all about one in size.
+    /// The features of sixteen states after some steps, all of size about one.
     pub(super) fn agent_states(
         &self,
         rollout: &RolloutTables,
@@ -117,7 +117,7 @@ fn terminal(
     n: usize,
     mean: &Lanes,
 ) -> [Lanes; SPACE_TERMINALS] {
-    // Ratios of signal to noise on a megahertz at one watt: 20 dB is a usable link.
+    // Signal-to-noise ratios over one megahertz at one watt: 20 dB is a usable link.
     let decibel = |ratio: f32| 10.0 * std::f32::consts::LOG10_E * ln(ratio.max(1e-20));
     let signal = decibel(rollout.signal(step, n) * 1e-6);
     let [start, slope] = features.lines[n];
@@ -139,7 +139,7 @@ fn terminal(
     ]
 }
 
-/// An action as the search knows it, from a row of the actor.
+/// A row of the actor as a choice of the search.
 pub(super) fn choice(row: &[f32]) -> Choice {
     let reals = [0, 1, 2].map(|index: usize| 0.5 * (row[index] + 1.0));
     let categories = &row[3..row.len() - 1];
@@ -156,7 +156,7 @@ pub(super) fn row(one: &Choice, limits: &Limits) -> Vec<f32> {
     row
 }
 
-/// A decision that no search has made, as a row of the actor.
+/// A decision made without a search, as a row of the actor.
 pub(super) fn action_row(one: &TerminalDecision, limits: &Limits) -> Vec<f32> {
     let signed = |share: f64| (2.0 * share - 1.0).clamp(-0.999, 0.999) as f32;
     let mut row = vec![

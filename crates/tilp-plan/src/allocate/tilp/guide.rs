@@ -1,4 +1,4 @@
-//! Where the search starts: what the actor proposes, and what a look at each terminal alone says.
+//! The start of the search: the actor's proposal, and an estimate for each terminal alone.
 
 use super::options::{StartOptions, TilpOptions, WorthOptions};
 use super::plan::PlanInputs;
@@ -17,12 +17,12 @@ fn law(from: &crate::rl::sac::Law, [least, most]: [f32; 2]) -> Law {
     law
 }
 
-/// The laws of all terminals' actions that the actor proposes.
+/// The laws (distributions) of all terminals' actions that the actor proposes.
 fn laws(sac: &Sac, agent_state: &AgentState, start: &StartOptions) -> Vec<Law> {
     sac.laws(agent_state).iter().map(|one| law(one, start.actor_bounds)).collect()
 }
 
-/// What the actor proposes, at every step what it would do now.
+/// The actor's proposal: at every step, its laws for the current state.
 pub(super) fn proposal(sac: &Sac, agent_state: &AgentState, options: &TilpOptions) -> Distribution {
     let laws = laws(sac, agent_state, &options.start);
     Distribution::repeated(&laws, options.horizon, sac.space().categories)
@@ -33,7 +33,8 @@ pub(super) fn flag_logits(sac: &Sac, agent_state: &AgentState, start: &StartOpti
     laws(sac, agent_state, start).iter().map(|law| (law.flag / (1.0 - law.flag)).ln()).collect()
 }
 
-/// The actor's most likely action; if that schedules nobody, the one it would schedule first.
+/// The actor's most likely action. If it schedules no terminal, the one with the highest
+/// probability is scheduled.
 pub(super) fn actors_choice(
     sac: &Sac,
     agent_state: &AgentState,
@@ -47,8 +48,8 @@ pub(super) fn actors_choice(
     choices
 }
 
-/// Nobody is no schedule: drawn actions without any terminal get the one that the actor would schedule
-/// first.
+/// An empty schedule is not allowed: if the drawn actions schedule no terminal, the one with the
+/// actor's highest probability is scheduled.
 pub(super) fn schedule_somebody(
     sac: &Sac,
     agent_state: &AgentState,
@@ -63,15 +64,15 @@ pub(super) fn schedule_somebody(
     first_of(&laws).into_iter().for_each(|n| actions[(n + 1) * width - 1] = 1.0);
 }
 
-/// Whom the actor would schedule first.
+/// The terminal with the highest probability of being scheduled.
 fn first_of(laws: &[Law]) -> Option<usize> {
     (0..laws.len()).max_by(|&a, &b| laws[a].flag.total_cmp(&laws[b].flag))
 }
 
-/// Terminals in the order of what each is worth to a round, the best first; those that could not
-/// make it even with their share of the band come last.
+/// Terminals in the order of their worth for a round, the best first. Terminals that would miss the
+/// deadline even with their share of the band are reduced in worth.
 ///
-/// Worth is the success that a share of the samples promises, per second on the air.
+/// Worth is the gain in success from a share of the samples, per second of delay.
 pub(super) fn by_worth(twin: &Twin, inputs: &PlanInputs, options: &WorthOptions) -> Vec<usize> {
     let WorthOptions { share, overhead, late_factor, least_gain } = *options;
     let (nominal, state) = (twin.nominal(), &inputs.state);
@@ -80,7 +81,7 @@ pub(super) fn by_worth(twin: &Twin, inputs: &PlanInputs, options: &WorthOptions)
         let (start, slope) = twin.task.line_ahead(n, state.outlook);
         let logit = start - slope * (state.log_loss[n] + caution * sd);
         let success = 1.0 / (1.0 + (-logit).exp());
-        // The step that its share of the samples makes, and what a report clears up.
+        // The fall of the loss from its share of the samples, and from the information of a report.
         let told = twin.training.next_variance(state.variance[n], true).sqrt();
         let step = share * twin.training.own_weight(nominal.tasks[n]) + caution * (sd - told);
         let gain = slope * success * (1.0 - success) * step.max(0.0);
@@ -94,7 +95,7 @@ pub(super) fn by_worth(twin: &Twin, inputs: &PlanInputs, options: &WorthOptions)
     order
 }
 
-/// Where the search starts: those who are worth most, most of the power, strong compression, and
+/// The start of the search: the terminals of the highest worth, high power, strong compression, and
 /// shallow cuts more often than deep ones.
 pub(super) fn prior(twin: &Twin, inputs: &PlanInputs, options: &TilpOptions) -> Distribution {
     let n_cuts = twin.nominal().cost.limits.cuts.len();
@@ -119,8 +120,8 @@ pub(super) fn prior(twin: &Twin, inputs: &PlanInputs, options: &TilpOptions) -> 
     Distribution::repeated(&laws, options.horizon, n_cuts)
 }
 
-/// Sequences to be tried beside what is drawn: rounds of several sizes of those who are worth
-/// most, the same at every step.
+/// Sequences to try in addition to the drawn ones: rounds of several sizes with the terminals of
+/// the highest worth, the same at every step.
 pub(super) fn sequences(
     twin: &Twin,
     inputs: &PlanInputs,

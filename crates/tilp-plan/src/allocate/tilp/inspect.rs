@@ -1,4 +1,4 @@
-//! A look from outside at what a plan reads and how it judges.
+//! Access to the inputs of a plan and to its scores, for inspection.
 
 use super::Tilp;
 use crate::lanes::LANES;

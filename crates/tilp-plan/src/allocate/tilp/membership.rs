@@ -1,5 +1,5 @@
-//! TiLP when terminals join and leave. Actor and critic share their weights over terminals and keep
-//! them; the twin keeps what it learned of every terminal.
+//! TiLP when terminals join or leave. Actor and critic share their weights over terminals and keep
+//! them; the twin keeps its estimates of every terminal.
 
 use super::plan::Work;
 use super::{Mutex, Tilp};
@@ -8,14 +8,14 @@ use crate::round::Observation;
 use crate::search::cem::Planner;
 use crate::search::sample::Choice;
 
-/// What a sequence of an earlier plan does with a terminal that has joined since.
+/// The choice for a new terminal in a sequence of an earlier plan.
 const IDLE: Choice = Choice { reals: [0.5, 1.0, 1.0], category: 0, flag: false };
 
 impl Tilp {
-    /// Makes the terminals of an observation the ones that are planned for.
+    /// Changes the planned terminals to those of an observation.
     pub(in crate::allocate) fn attend(&mut self, seen: &Observation) {
         let Some(from) = self.twin.attend(seen) else { return };
-        // The states before and after the change are not of the same terminals.
+        // The states before and after the change have different terminals.
         (self.chosen, self.pending) = (None, None);
         let remembered = self.planner.remembered();
         self.planner.forget();
@@ -26,8 +26,8 @@ impl Tilp {
         self.resize(from.len());
     }
 
-    /// Makes room for so many terminals. Transitions of another number of terminals are dropped: a
-    /// batch has one shape.
+    /// Allocates memory for `n_terminals`. Transitions with another number of terminals are
+    /// dropped, since a batch has one shape.
     pub(super) fn resize(&mut self, n_terminals: usize) {
         self.works = works(n_terminals, self.options.horizon, self.options.cem.samples);
         self.agent.real.resize(n_terminals);
@@ -41,7 +41,7 @@ pub(super) fn works(n_terminals: usize, horizon: usize, samples: usize) -> Vec<M
     (0..n_groups).map(|_| Mutex::new(Work::new(n_terminals, horizon))).collect()
 }
 
-/// A sequence for other terminals, each of which was at some place before or was not there.
+/// A sequence rearranged for other terminals; `from` has the old place of each, or `None`.
 fn rearranged(sequence: &[Choice], from: &[Option<usize>], horizon: usize) -> Vec<Choice> {
     let n_before = sequence.len() / horizon.max(1);
     let step = |step: &[Choice]| -> Vec<Choice> {
@@ -51,7 +51,7 @@ fn rearranged(sequence: &[Choice], from: &[Option<usize>], horizon: usize) -> Ve
 }
 
 impl Tilp {
-    /// Takes the sequences of the last plan back, given as rows of five numbers.
+    /// Restores the sequences of the last plan from rows of five numbers.
     pub(super) fn restore_planner(&mut self, rows: &[[f32; 5]], n_sequences: usize) {
         self.planner = Planner::default();
         let length = self.twin.members().len() * self.options.horizon;

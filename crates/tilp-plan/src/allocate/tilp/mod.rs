@@ -1,9 +1,9 @@
 //! TiLP: tries candidate decisions in a calibrated twin before one is executed.
 //!
-//! Each round: the actor proposes, cross-entropy search improves on it inside the twin with the
-//! critic's value at the end of the horizon, the first step of the best sequence is executed; then
-//! the twin is calibrated and actor and critic learn from what happened and from what the twin
-//! imagines. This is Algorithm 1 of the paper.
+//! Each round, the actor proposes decisions. Cross-entropy search improves them inside the twin,
+//! with the critic's value at the end of the horizon. The first step of the best sequence is
+//! executed. Then the twin is calibrated, and actor and critic learn from the executed round and
+//! from rounds imagined in the twin. This is Algorithm 1 of the paper.
 
 mod decode;
 mod explain;
@@ -47,8 +47,8 @@ use crate::search::sample::ChoiceLanes;
 use crate::twin::{ActionLanes, Nominal, Sureness, Twin, TwinState};
 use crate::units::{Bytes, Seconds};
 
-/// Milliseconds since some moment. The library has no clock of its own: who wants plans in time
-/// lends it one, and gives up that runs repeat bit for bit.
+/// Milliseconds since an arbitrary time. The library has no clock of its own. A caller that limits
+/// the time of a plan passes one; such runs are not reproducible.
 pub type Clock = fn() -> f64;
 
 /// TiLP.
@@ -60,20 +60,20 @@ pub struct Tilp {
     inner_planner: GaussianPlanner,
     agent: Agent,
     options: TilpOptions,
-    /// What budgets have cost so far, and what the round at hand is planned with.
+    /// Data behind the prices, and the prices of the current round; `None`: fixed weights.
     prices: Prices,
     round_prices: Option<RoundPrices>,
     seed: Seed,
     clock: Option<Clock>,
-    /// What was decided in the round that is being executed.
+    /// The decision of the round that is being executed.
     chosen: Option<Chosen>,
-    /// The plan of that round, kept so that it can be explained.
+    /// The plan of that round, for its explanation.
     planned: Option<(PlanInputs, Planned)>,
     pending: Option<Pending>,
     works: Vec<Mutex<Work>>,
 }
 
-/// A decision that waits for its outcome.
+/// A decision whose outcome is not known yet.
 struct Chosen {
     round: u64,
     /// The twin's state before the round.
@@ -82,7 +82,7 @@ struct Chosen {
     actions: Vec<f32>,
 }
 
-/// A transition that waits for the state that follows.
+/// A transition whose next state is not known yet.
 #[derive(Clone, Debug, PartialEq)]
 struct Pending {
     agent_state: AgentState,
@@ -127,23 +127,24 @@ impl Tilp {
         }
     }
 
-    /// With a clock, so that a plan ends within its budget.
+    /// Sets the clock that limits the time of a plan.
     pub fn with_clock(mut self, clock: Option<Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The twin, to be looked at.
+    /// The twin, read-only.
     pub fn twin(&self) -> &Twin {
         &self.twin
     }
 
-    /// The twin, for who is told more than TiLP is.
+    /// The twin, for methods that get more information than TiLP.
     pub(super) fn twin_mut(&mut self) -> &mut Twin {
         &mut self.twin
     }
 
-    /// Makes the weights of the reward those of the round: prices if the run has budgets.
+    /// Sets the weights of the reward for the round: prices if budgets have them, else the fixed
+    /// weights.
     fn set_prices(&mut self, seen: &Observation) {
         let (options, fixed) = (&self.options.prices, self.options.twin.weights);
         let found = self.prices.of_round(options, seen, &fixed, self.twin.scale());
@@ -151,7 +152,7 @@ impl Tilp {
         self.round_prices = found;
     }
 
-    /// Takes note of what a planned round gains and uses.
+    /// Updates the prices with the expected gain and use of a planned round.
     fn follow_prices(&mut self, seen: &Observation, inputs: &PlanInputs, planned: &Planned) {
         if seen.budget.is_none() || !self.options.prices.adaptive {
             return;
@@ -246,7 +247,7 @@ impl Allocator for Tilp {
 
     fn learn(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
         self.attend(seen);
-        // A method may be shown a round that it has not decided.
+        // The round may have been decided by another method.
         let chosen = self.chosen.take().filter(|chosen| chosen.round == seen.round);
         let (before, action) = match chosen {
             Some(Chosen { before, agent_state, actions, .. }) => {

@@ -1,4 +1,4 @@
-//! How TiLP plans and learns: what a caller sets.
+//! The options of TiLP.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,24 @@ use crate::rl::sac::ActorCriticOptions;
 use crate::search::cem::Cem;
 use crate::twin::TwinOptions;
 
-/// Which parts of TiLP are at work: the ablations of the paper's Table III, calibration and
-/// reward aside, which are switches of the twin.
+/// The parts of TiLP that can be switched off: the ablations of the paper's Table III. Calibration
+/// and reward are switches of the twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// The search starts from the actor.
+    /// The search uses the actor.
     pub actor: bool,
-    /// The critic values the end of the horizon.
+    /// The critic's value is added at the end of the horizon.
     pub critic: bool,
-    /// The search itself; without it the actor's most likely action is executed.
+    /// The search; without it the actor's most likely action is executed.
     pub cem: bool,
-    /// Bandwidth is shared in closed form inside the decoder; without it as sampled.
+    /// The decoder shares the bandwidth in closed form; without it bandwidths are as sampled.
     pub repair: bool,
-    /// The search also tries terminals in the order of their worth; without it only what was drawn.
+    /// The search also tries terminals in the order of their worth; without it only drawn
+    /// candidates.
     pub seeds: bool,
 }
 
-/// How TiLP plans and learns.
+/// The options of TiLP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TilpOptions {
     /// The search.
@@ -40,27 +41,27 @@ pub struct TilpOptions {
     pub updates: usize,
     /// Updates after which actor and critic are used.
     pub warm_up: u64,
-    /// What actor and critic count as one: about the reward that one round can gain or lose.
+    /// Unit of the rewards of actor and critic: about the reward that one round can gain or lose.
     pub reward_unit: f64,
-    /// Terminals a round that the search starts from before the actor is used.
+    /// Number of terminals per round that the search starts from until the actor is used.
     pub start_scheduled: f64,
-    /// Milliseconds for a plan; none for as long as it takes, zero for the actor alone.
+    /// Milliseconds for a plan; `None`: no limit; zero: no search, the actor alone.
     pub budget_ms: Option<f64>,
     /// The twin.
     pub twin: TwinOptions,
-    /// Parts at work.
+    /// The parts that are switched on.
     pub parts: Parts,
     /// The distribution that a search starts from.
     pub start: StartOptions,
-    /// How terminals are put in the order of their worth.
+    /// How terminals are ordered by worth.
     pub worth: WorthOptions,
-    /// Sequences that a search tries beside what it draws.
+    /// Sequences that a search tries in addition to the drawn ones.
     pub suggestions: SuggestionOptions,
     /// How a candidate becomes a decision.
     pub decoder: DecoderOptions,
     /// Actor and critic.
     pub actor_critic: ActorCriticOptions,
-    /// The search with an inner solver; none: everything is sampled.
+    /// The search with an inner solver; `None`: all numbers are sampled.
     pub inner: Option<InnerOptions>,
     /// How budgets become prices.
     pub prices: PriceOptions,

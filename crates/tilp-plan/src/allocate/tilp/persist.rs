@@ -1,4 +1,4 @@
-//! What TiLP has learned, as named arrays.
+//! The learned state of TiLP as named arrays.
 
 use super::prices::Prices;
 use super::{Pending, Tilp};
@@ -52,7 +52,7 @@ impl Persist for Tilp {
     }
 }
 
-/// Names of the sequences of the last plan.
+/// Names of the arrays with the sequences of the last plan.
 const REMEMBERED: [&str; 2] = ["tilp/remembered", "tilp/n_remembered"];
 
 impl Tilp {
@@ -76,8 +76,8 @@ impl Tilp {
         Ok(reward.first().map(pending))
     }
 
-    /// Takes the sequences of the last plan back, given as rows of five numbers. Those of a plan
-    /// with another horizon are forgotten.
+    /// Restores the sequences of the last plan from rows of five numbers. Sequences of a plan with
+    /// another horizon are dropped.
     fn restore_remembered(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         let [name, number] = REMEMBERED;
         let flat = snapshot.finite_f32(name, snapshot.len_of(name))?;
@@ -102,7 +102,7 @@ impl Tilp {
     }
 }
 
-/// Whether `whole` consists of some parts, or of none if there is none.
+/// Whether `whole` is a positive multiple of `part`, or both are zero.
 fn is_multiple(whole: usize, part: usize) -> bool {
     if part == 0 { whole == 0 } else { whole > 0 && whole.is_multiple_of(part) }
 }

@@ -1,4 +1,4 @@
-//! One plan: the search inside the twin, and the guard before anything is executed.
+//! The plan of one round: the search inside the twin, then the guard against late terminals.
 
 use super::decode::Decoder;
 use super::features::FeatureExtractor;
@@ -15,37 +15,37 @@ use crate::search::sample::Choice;
 use crate::search::score::{Candidates, planned_return};
 use crate::twin::{ActionLanes, Futures, RolloutTables, Sureness, TwinState};
 
-/// What a step in which nobody trains takes off a candidate's return: all-zero schedules are rejected
-/// (Algorithm 1), those with fewer such steps less so.
+/// Added to a candidate's return for each step in which no terminal trains. Candidates with
+/// all-zero schedules are rejected (Algorithm 1); fewer such steps reduce the return less.
 pub(super) const REJECTED: f32 = -1e6;
 
-/// Whether a return is that of a candidate which was rejected.
+/// Whether a return belongs to a rejected candidate.
 pub(super) fn is_rejected(score: f32) -> bool {
     score < 0.5 * REJECTED
 }
 
-/// Everything that a plan looks at.
+/// The inputs of a plan.
 pub(super) struct PlanInputs {
     pub state: TwinState,
     pub rollout: RolloutTables,
     pub features: FeatureExtractor,
 }
 
-/// What a plan comes to.
+/// The result of a plan.
 pub(super) struct Planned {
     pub decision: Decision,
-    /// The choices behind it; none if it is the fallback.
+    /// The choices behind it; `None` for the fallback.
     pub choices: Option<Vec<Choice>>,
-    /// What the search found, if there was one.
+    /// The result of the search, if there was one.
     pub found: Option<Found>,
-    /// Terminals that the search wanted and the guard took out.
+    /// Terminals that the search scheduled and the guard removed.
     pub guarded: Vec<usize>,
     /// The plan of the inner solver, if it made the choices.
     pub inner: Option<InnerPlan>,
 }
 
 impl Planned {
-    /// When the round is to finish, if the inner solver made the choices.
+    /// Finishing time of the round, if the inner solver made the choices.
     pub(super) fn finish(&self) -> Option<f64> {
         self.inner.as_ref().map(|plan| f64::from(plan.finish))
     }
@@ -75,12 +75,12 @@ impl Work {
 }
 
 impl Tilp {
-    /// What a plan of so many steps looks at.
+    /// The inputs of a plan over `n_steps` steps.
     pub(super) fn inputs(&self, seen: &Observation, n_steps: usize) -> PlanInputs {
         self.inputs_from(self.twin.state(seen), n_steps)
     }
 
-    /// The same with the twin's state at hand.
+    /// The same for a given state of the twin.
     pub(super) fn inputs_from(&self, state: TwinState, n_steps: usize) -> PlanInputs {
         let mut rollout =
             RolloutTables::new(&self.twin, &state, n_steps, self.options.parts.repair);
@@ -121,7 +121,7 @@ impl Tilp {
         let terminals = self.guard(inputs, finish, &mut choices);
         let guarded = (0..wanted.len()).filter(|&n| wanted[n] && !choices[n].flag).collect();
         let anybody = terminals.iter().any(|one| one.scheduled);
-        // Whoever is alone has the band and the decoder for itself.
+        // A terminal that is scheduled alone gets the whole band, from the decoder.
         let inner = inner.filter(|_| anybody);
         let kept = if anybody { Some((choices, terminals)) } else { self.alone(inputs) };
         match kept {
@@ -136,7 +136,7 @@ impl Tilp {
         }
     }
 
-    /// The decision behind choices: by the inner solver if a finishing time is given.
+    /// The decision for the choices: by the inner solver if a finishing time is given.
     pub(super) fn decide_first(
         &self,
         inputs: &PlanInputs,
@@ -159,8 +159,8 @@ impl Tilp {
         let prior = guide::prior(&self.twin, inputs, &self.options);
         let proposal =
             (actor && self.is_warm()).then(|| guide::proposal(&self.agent.sac, now, &self.options));
-        // The plain method starts from the actor. The improved one hears it as one voice among the
-        // candidates, so that its certainty does not keep the search from looking.
+        // The plain method starts from the actor. In the improved one the actor proposes some of
+        // the candidates, so that a certain actor does not stop the search from exploring.
         let distribution = match &proposal {
             Some(proposal) if !seeds => proposal.clone(),
             _ => prior,
@@ -204,7 +204,7 @@ impl Tilp {
         returns
     }
 
-    /// The critic's value of the states that sixteen candidates end in; zero without one.
+    /// The critic's values of the last states of sixteen candidates; zero without a critic.
     pub(super) fn values_of(
         &self,
         inputs: &PlanInputs,
@@ -222,7 +222,8 @@ impl Tilp {
         values
     }
 
-    /// Takes out whoever might be late, until all who are left make it as surely as asked for.
+    /// Removes the worst terminal until all others fit their memory and meet the deadline with the
+    /// required probability.
     pub(super) fn guard(
         &self,
         inputs: &PlanInputs,
@@ -248,7 +249,8 @@ impl Tilp {
         }
     }
 
-    /// The plan left nobody: of those who are surely in time alone, the one who is worth most.
+    /// For a plan without terminals: schedules the terminal of the highest worth among those that
+    /// meet the deadline alone with the required probability. `None` if there is none.
     fn alone(&self, inputs: &PlanInputs) -> Option<(Vec<Choice>, Vec<TerminalDecision>)> {
         let order = guide::by_worth(&self.twin, inputs, &self.options.worth);
         order.iter().find_map(|&n| {
@@ -260,8 +262,9 @@ impl Tilp {
         })
     }
 
-    /// Nobody is sure to make it: of those whose memory holds the first cut the terminal with the best
-    /// channel gets everything, at the most compression.
+    /// The fallback if no terminal meets the deadline with the required probability. Among the
+    /// terminals whose memory holds the first cut, the one with the best channel gets all
+    /// resources, at the strongest compression.
     fn least_bad(&self, seen: &Observation) -> Decision {
         let limits = Decoder::limits(&self.decoder);
         let need = self.twin.nominal().cost.profile.memory(limits.cuts[0]);

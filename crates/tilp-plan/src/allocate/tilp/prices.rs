@@ -1,11 +1,11 @@
 //! Prices of time, energy and bytes while a run has budgets.
 //!
-//! Success is a state that rounds move, and a budget is what moving it costs. The most success for
-//! the budget then has, at every state, the round with the largest gain per used share of the
-//! budget. Such a round also has the largest gain less price times share if the price is that ratio
-//! itself, so the price follows the ratio of the rounds that were planned (Dinkelbach's method).
-//! Of several budgets the one that is used faster than the others gets dearer, the one that is used
-//! more slowly cheaper, so that all are used up together.
+//! Rounds raise success and use up budgets. The most success for a budget results if each round
+//! has, in its state, the largest gain per used share of the budget. Such a round also has the
+//! largest gain less price times share if the price is that ratio. So the price follows the ratio
+//! of the planned rounds (Dinkelbach's method). If there are several budgets, the price of one that
+//! is used faster than the others rises and the price of one that is used more slowly falls, so
+//! that all are used up together.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,40 +39,40 @@ impl Default for PriceOptions {
 }
 
 impl PriceOptions {
-    /// Whether a scenario need not name it.
+    /// Whether a scenario may leave it out.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Running means of what planned rounds gain and use.
+/// Running means of gain and use of the planned rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Prices {
     gain: f64,
     used: f64,
 }
 
-/// What a round is planned with.
+/// The prices of one round.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RoundPrices {
     pub weights: RewardWeights,
-    /// Reward that a bit on the air costs.
+    /// Price of a transmitted bit, in reward.
     pub bit: f64,
-    /// Price of each terminal's joules over the common one.
+    /// Price of a joule of each terminal, relative to the common price.
     pub joules: Vec<f64>,
 }
 
-/// Prices of one unit of each budget, for a value of one of the whole budget.
+/// Prices per unit of each budget, for whole budgets of value one.
 struct UnitPrices {
     second: f64,
     joule: f64,
     byte: f64,
-    /// Price of a joule of each terminal.
+    /// Price of a joule from the budget of each terminal.
     own: Vec<f64>,
 }
 
 impl Prices {
-    /// The prices of a round; none without budgets or before the first planned round.
+    /// The prices of a round; `None` without budgets or before the first planned round.
     pub(super) fn of_round(
         &self,
         options: &PriceOptions,
@@ -106,7 +106,7 @@ impl Prices {
         })
     }
 
-    /// Takes note of a planned round: its gain and what it is expected to use.
+    /// Updates the means with a planned round: its gain and its expected use.
     pub(super) fn follow(
         &mut self,
         options: &PriceOptions,

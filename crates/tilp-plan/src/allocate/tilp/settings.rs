@@ -1,4 +1,4 @@
-//! The settings of TiLP as a scenario holds them, and those of the default scenario.
+//! The settings of TiLP as written in a scenario, and those of the default scenario.
 
 use std::sync::LazyLock;
 
@@ -115,7 +115,7 @@ pub struct TwinSettings {
     pub task: TaskOptions,
 }
 
-/// `[methods.tilp]` of the default scenario. The file is the only place that holds these numbers.
+/// `[methods.tilp]` of the default scenario. Only this file contains the numbers.
 static DEFAULT: LazyLock<TilpSettings> =
     LazyLock::new(|| settings_in(include_str!("../../../../../configs/default.toml")));
 
@@ -140,14 +140,15 @@ impl Default for TilpSettings {
 }
 
 impl TilpSettings {
-    /// Version 1's settings: whole laws of training, and curves per task.
+    /// The settings of version 1: training weights that are the same in every round, and success
+    /// curves per task.
     #[cfg(test)]
     pub(crate) fn version_1() -> Self {
         settings_in(include_str!("../../../../../configs/v1-default.toml"))
     }
 
-    /// The same as options of the planner. `measurement_noise` is the standard deviation of the
-    /// log-normal error with which the base station measures delays and energies.
+    /// Converts the settings to options of the planner. `measurement_noise` is the standard
+    /// deviation of the log-normal error with which the base station measures delays and energies.
     pub fn options(&self, measurement_noise: f64) -> TilpOptions {
         let (samples, elites, iterations) = (self.samples, self.elites, self.iterations);
         let cem = if self.plain_search {
@@ -183,7 +184,7 @@ impl TilpSettings {
         }
     }
 
-    /// Whether band, power, cut and compression are solved for; else everything is sampled.
+    /// Whether band, power, cut and compression are solved for; else all numbers are sampled.
     fn is_inner(&self) -> bool {
         self.search.kind == SearchKind::Inner && !self.plain_search && self.repair
     }

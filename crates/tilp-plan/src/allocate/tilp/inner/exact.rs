@@ -1,4 +1,4 @@
-//! The decision for the round at hand behind choices and a finishing time, in double precision.
+//! The decision of the current round for choices and a finishing time, in double precision.
 
 use crate::allocate::solve::{Allocation, CutChoice, LeastEnergy, Participant, Sure};
 use crate::allocate::tilp::Tilp;
@@ -10,13 +10,13 @@ use crate::twin::{compression_at, compression_level};
 use crate::units::{Bits, Hertz, Joules, Seconds, Watts};
 use crate::wireless::computation_delay;
 
-/// Deadlines are kept with this share to spare: powers are rounded when they are executed.
+/// Factor on deadline and band as a margin: powers are rounded when they are executed.
 const MARGIN: f64 = 1.0 - 1e-6;
 
 impl Tilp {
-    /// Band and power with the least energy for terminals that finish together, at `finish` or, if
-    /// that is too early for them, as soon as they can. If they do not fit into the band before the
-    /// deadline, those that need most of it are taken out of the choices.
+    /// Band and power of the least energy for terminals that finish together, at `finish` or, if
+    /// that is too early, as soon as possible. If they do not fit into the band before the
+    /// deadline, the terminals that need most of it are removed from the choices.
     pub(in crate::allocate::tilp) fn exact_decision(
         &self,
         inputs: &PlanInputs,
@@ -57,7 +57,7 @@ impl Tilp {
             let choice = CutChoice {
                 cut,
                 bits: Bits::from_bytes(job.air()).0,
-                // Only in the energy, which the radio's own consumption scales.
+                // Used for the energy only, which the radio's own consumption scales.
                 sent_bits: Bits::from_bytes(job.up + job.sync_up).0 * twin.network.radio_factor(n),
                 computation: seconds(likely),
                 compute: Joules(0.0),
@@ -106,8 +106,8 @@ impl Tilp {
     }
 }
 
-/// The least energy at the finishing time of the problem, or at the earliest possible one; else the
-/// participant that needs most of the band.
+/// The allocation of the least energy at the finishing time of the problem, or at the earliest
+/// possible one. The error is the participant that needs most of the band.
 fn solved(problem: &LeastEnergy, deadline: Seconds) -> Result<Vec<Allocation>, usize> {
     if problem.participants.is_empty() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Improvement steps: single terminals of the first step changed as long as the return grows.
+//! Improvement steps: changes of single terminals of the first step while the return grows.
 
 use rayon::prelude::*;
 
@@ -18,7 +18,7 @@ pub(super) struct FirstLanes {
 }
 
 impl FirstLanes {
-    /// Lanes beyond the last repeat the last.
+    /// Unused lanes repeat the last step.
     fn new(steps: &[FirstStep]) -> Self {
         let of = |lane: usize| &steps[lane.min(steps.len() - 1)];
         let action = |n: usize| {
@@ -46,13 +46,13 @@ impl FirstLanes {
         actions: &mut [ActionLanes],
     ) {
         actions.copy_from_slice(&self.actions);
-        // Twice: the second time from a price that is nearly right.
+        // The second pass starts from a nearly correct price.
         rule.share(futures, 0, &self.finish, work, actions);
         rule.share(futures, 0, &self.finish, work, actions);
     }
 }
 
-/// What an improvement step changes: one terminal's choice, or the finishing time.
+/// A change in an improvement step: one terminal's choice, or the finishing time.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Terminal(usize, Choice),
@@ -67,7 +67,7 @@ impl Change {
         }
     }
 
-    /// Changes of one terminal, or of the time, exclude each other.
+    /// Changes with the same place exclude each other: those of one terminal, or of the time.
     fn place(self) -> usize {
         match self {
             Self::Terminal(n, _) => n,
@@ -109,7 +109,7 @@ impl Tilp {
         (best, score)
     }
 
-    /// Predicted returns of plans that begin with these steps and go on as a candidate.
+    /// Predicted returns of plans that begin with these steps and continue as a candidate.
     pub(super) fn returns_of(
         &self,
         inputs: &PlanInputs,
@@ -128,7 +128,8 @@ impl Tilp {
         groups.concat()
     }
 
-    /// Terminals in and out, neighbouring cuts and compressions, and other finishing times.
+    /// Possible changes: terminals added or removed, neighbouring cuts and compressions, and other
+    /// finishing times.
     fn changes(&self, rule: &Rule<'_>, base: &FirstStep) -> Vec<Change> {
         let mut changes = Vec::new();
         let [deadline, ..] = rule.rollout.most();
@@ -165,7 +166,7 @@ fn with(base: &FirstStep, changes: &[Change]) -> FirstStep {
     step
 }
 
-/// The best change, and the best few together: one of each terminal, best first.
+/// The first step with the best change, and with several of the best, one per terminal.
 fn together(base: &FirstStep, gains: &[(f32, Change)]) -> Vec<FirstStep> {
     let mut apart: Vec<Change> = Vec::new();
     for (_, change) in gains {

@@ -1,12 +1,12 @@
-//! The best candidates of the last plan: when terminals change, and as named arrays.
+//! The best candidates of the last plan: rearranged when terminals change, and as named arrays.
 
 use super::rule::KNOBS;
 use crate::allocate::tilp::Tilp;
 use crate::snapshot::{Snapshot, SnapshotError};
 
 impl Tilp {
-    /// Rearranges the candidates of the last plan for other terminals, each of which was at some
-    /// place before or was not there.
+    /// Rearranges the candidates of the last plan for other terminals; `from` has the old place of
+    /// each, or `None`.
     pub(in crate::allocate::tilp) fn rearrange_inner(&mut self, from: &[Option<usize>]) {
         let horizon = self.options.horizon.max(1);
         let moved = self.inner_planner.remembered().iter().map(|values| {
@@ -41,7 +41,7 @@ impl Tilp {
     }
 }
 
-/// One step for other terminals; the worth of a new one is the twin's.
+/// One step for other terminals; a new terminal has the worth that the twin gives it.
 fn rearranged(step: &[f32], from: &[Option<usize>]) -> Vec<f32> {
     let (knobs, tilts) = step.split_at(KNOBS.min(step.len()));
     let tilt = |place: &Option<usize>| place.and_then(|n| tilts.get(n)).copied().unwrap_or(0.0);

@@ -1,10 +1,11 @@
 //! The search with an inner solver: cross-entropy over the few numbers that have no closed form.
 //!
-//! A candidate says, for every step of the horizon, how many terminals take part, when the round
-//! finishes, and how much compression noise and energy weigh; and for every terminal how far its
-//! worth differs from the twin's. [`rule`] makes decisions of it inside the rollout, from the state
-//! that the candidate has reached. At the end single terminals of the first step are changed as long
-//! as the twin's return grows ([`improve`]), and [`exact`] computes the decision in double precision.
+//! For every step of the horizon, a candidate gives the number of terminals that take part, the
+//! finishing time of the round, and the weights of compression noise and energy. For every terminal
+//! it gives the difference of its worth from the twin's. [`rule`] turns a candidate into decisions
+//! inside the rollout, from the state that the candidate has reached. At the end single terminals
+//! of the first step are changed while the twin's return grows ([`improve`]), and [`exact`]
+//! computes the decision in double precision.
 
 mod exact;
 mod improve;
@@ -32,11 +33,11 @@ use rule::{KNOBS, Rule};
 
 pub(super) use rule::RuleLanes;
 
-/// What the search decided beside the first step.
+/// The result of the search besides the first step.
 pub(super) struct InnerPlan {
     /// The candidate that the later steps follow.
     pub values: Vec<f32>,
-    /// When the first round finishes, in seconds.
+    /// Finishing time of the first round, in seconds.
     pub finish: f32,
     /// Logarithm of the price of the band that the plan started from.
     log_price: f32,
@@ -45,17 +46,18 @@ pub(super) struct InnerPlan {
 /// A first step in explicit form.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FirstStep {
-    /// Who takes part, with what cut and compression; for the others what they would take part with.
+    /// Which terminals take part, with cut and compression; for the others, those that they would
+    /// have.
     pub choices: Vec<Choice>,
-    /// When the round finishes, in seconds.
+    /// Finishing time of the round, in seconds.
     pub finish: f32,
     /// Worth of each terminal less its cost.
     nets: Vec<f32>,
 }
 
 impl Tilp {
-    /// The inner solver's settings, if it covers the cell: fading is held during a round and both
-    /// directions have the same rate.
+    /// The inner solver's settings; `None` if it does not cover the cell. Fading must be constant
+    /// during a round, and both directions must have the same rate.
     pub(super) fn inner(&self) -> Option<&InnerOptions> {
         let cost = &self.twin.nominal().cost;
         let is_covered = cost.rate_model == RateModel::Held && cost.downlink == Downlink::Shared;
@@ -66,7 +68,7 @@ impl Tilp {
         Shape { steps: self.options.horizon, width: KNOBS + self.twin.members().len() }
     }
 
-    /// Searches, improves the first step, and returns what was found with the plan behind it.
+    /// Searches, improves the first step, and returns the result with the plan behind it.
     pub(super) fn search_inner(
         &mut self,
         seen: &Observation,
@@ -114,7 +116,8 @@ impl Tilp {
         Some((Found { best, runner_ups, n_terminals, iterations }, plan))
     }
 
-    /// The laws of candidates that follow the actor: whom it would schedule is worth more.
+    /// The laws of candidates that follow the actor: terminals that it would schedule get more
+    /// worth.
     fn followed(
         &self,
         laws: &NormalLaws,
@@ -132,7 +135,7 @@ impl Tilp {
         followed
     }
 
-    /// Predicted returns of sixteen candidates; their first steps are replaced if others are given.
+    /// Predicted returns of sixteen candidates; `first` replaces their first steps if it is given.
     fn score_inner(
         &self,
         inputs: &PlanInputs,
@@ -213,7 +216,7 @@ impl Tilp {
     }
 }
 
-/// An explicit choice. Its numbers are those of the decoder without shifts of the band.
+/// An explicit choice, with the numbers of the decoder without shifts of the band.
 fn choice(one: &ActionLanes, lane: usize, rule: &Rule<'_>) -> Choice {
     let [_, _, most] = rule.rollout.most();
     let scheduled = one.scheduled[lane] > 0.5;

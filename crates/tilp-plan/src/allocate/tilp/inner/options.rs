@@ -68,7 +68,7 @@ impl Default for InnerOptions {
 }
 
 impl InnerOptions {
-    /// Whether a scenario need not name it.
+    /// Whether a scenario may leave it out.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

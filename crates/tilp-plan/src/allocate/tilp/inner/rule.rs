@@ -1,8 +1,8 @@
-//! From the few numbers of a candidate to what everybody does in a step.
+//! Turns the few numbers of a candidate into the actions of all terminals in a step.
 //!
-//! Given the size of the round, its finishing time and prices, every terminal takes the cut and the
-//! compression that cost it least. The terminals with the largest worth less cost take part. The
-//! band is shared with the least energy, and powers follow.
+//! Size of the round, finishing time and prices are given. Every terminal takes the cut and the
+//! compression of the least cost. The terminals with the largest worth less cost take part. The
+//! band is shared for the least energy, and powers follow.
 
 #![allow(clippy::needless_range_loop, reason = "lanes are indexed: several arrays move together")]
 
@@ -13,23 +13,23 @@ use crate::allocate::solve::{
 use crate::lanes::{LANES, Lanes, all_zero, exp2, look_up, vectorised};
 use crate::twin::{ActionLanes, COMPRESSION_LEVELS, Futures, RolloutTables, WorthLanes};
 
-/// Numbers of a step that are not of a terminal.
+/// Numbers of a step that do not belong to a terminal.
 pub(super) const KNOBS: usize = 4;
 
-/// What is the same for all candidates of a plan.
+/// The data shared by all candidates of a plan.
 pub(super) struct Rule<'a> {
     pub rollout: &'a RolloutTables,
     pub options: &'a InnerOptions,
     n_cuts: usize,
     /// Levels of compression to choose from.
     levels: Vec<usize>,
-    /// Energy for a bit of a pending upload.
+    /// Energy per bit of a pending upload.
     upload_joules: Vec<f32>,
     /// Logarithm of the price of the band that a step starts from.
     pub log_price: f32,
 }
 
-/// What differs between the sixteen candidates of a group, and scratch.
+/// The data of the sixteen candidates of a group, and scratch memory.
 #[derive(Default)]
 pub(in crate::allocate::tilp) struct RuleLanes {
     demands: Vec<DemandLanes>,
@@ -69,7 +69,8 @@ impl<'a> Rule<'a> {
                 false => options.levels.iter().map(level).collect(),
             },
             upload_joules: (0..rollout.n_terminals()).map(|n| rollout.upload_joules(n)).collect(),
-            // A hundredth of a joule for the whole band; each plan starts from what it finds then.
+            // A hundredth of a joule for the whole band; each plan then replaces it by its own
+            // start.
             log_price: (0.01 / band).ln(),
         }
     }
@@ -98,7 +99,7 @@ impl<'a> Rule<'a> {
         found
     }
 
-    /// What sixteen candidates do in a step.
+    /// The actions of sixteen candidates in a step.
     pub(super) fn decode(
         &self,
         futures: &Futures,
@@ -110,7 +111,7 @@ impl<'a> Rule<'a> {
         let (knobs, tilts) = numbers.split_at(KNOBS);
         let lanes = self.step_lanes(knobs);
         self.rollout.worths(futures, &lanes.count, &mut work.worths);
-        // The first step is executed: its prices are settled before its choices are.
+        // The first step is executed: its choices are made again, at the price of the first pass.
         let passes = if step == 0 { 2 } else { 1 };
         for _ in 0..passes {
             self.choose(futures, step, &lanes, tilts, work, actions);
@@ -119,7 +120,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Fills in cut and level of every terminal, and what it is worth beyond its cost.
+    /// Sets cut and level of every terminal, and its worth less its cost.
     pub(super) fn choose(
         &self,
         futures: &Futures,
@@ -133,8 +134,8 @@ impl<'a> Rule<'a> {
         choose(self, futures, step, lanes, tilts, work, actions);
     }
 
-    /// Shares the band among those that are scheduled and sets their powers. Whoever cannot finish in
-    /// time at any bandwidth is left out.
+    /// Shares the band among the scheduled terminals and sets their powers. Terminals that cannot
+    /// finish in time at any bandwidth are removed.
     pub(super) fn share(
         &self,
         futures: &Futures,
@@ -184,7 +185,7 @@ struct Cheapest {
     level: Lanes,
 }
 
-/// Cost of a way that is not possible.
+/// Cost of an impossible way.
 const IMPOSSIBLE: f32 = 1e9;
 
 #[inline(always)]
@@ -236,7 +237,7 @@ fn cheapest(
                 - spared[lane]
                 - share[lane] * worths.depth[lane] * depth;
         }
-        // Priced energy over that of an unlimited band, and the power over its least.
+        // `grown`: priced energy over that of an unlimited band. `spread`: power over its least.
         let x = exponents(&scaled);
         let grown = exps(&x);
         for lane in 0..LANES {
@@ -249,7 +250,7 @@ fn cheapest(
                 let left = if time[lane] > 1e-4 { time[lane] } else { 1e-4 };
                 let bits = sent + down + more_down[lane];
                 let rate = bits * std::f32::consts::LN_2 / left;
-                // The least power of an unlimited band, as a share of the largest.
+                // The least power, on an unlimited band, as a share of the largest.
                 let least = rate / (signal * most_power);
                 let excess = least * spread[lane];
                 let stretch = if excess > 1.0 { excess * excess } else { 1.0 };
@@ -269,7 +270,7 @@ fn cheapest(
     best
 }
 
-/// What it saves that a terminal takes part in a round that aggregates: else it sends its pending
+/// The saving if a terminal takes part in a round that aggregates. Otherwise it sends its pending
 /// upload over a slice of the band at full power, and the round may wait for it.
 #[inline(always)]
 fn spared(rule: &Rule<'_>, step: usize, n: usize, lanes: &StepLanes, pending: &Lanes) -> Lanes {
@@ -292,7 +293,7 @@ fn spared(rule: &Rule<'_>, step: usize, n: usize, lanes: &StepLanes, pending: &L
     spared
 }
 
-/// Numbers in the order of their keys are in the order of the numbers.
+/// An integer key with the same order as the numbers.
 #[inline(always)]
 fn key(number: f32) -> i32 {
     let bits = number.to_bits() as i32;
@@ -300,7 +301,7 @@ fn key(number: f32) -> i32 {
 }
 
 vectorised! {
-    /// Schedules the `count` terminals with the largest nets; nobody for whom it is impossible.
+    /// Schedules the `count` terminals with the largest nets, except impossible ones.
     fn select(nets: &[Lanes], count: &Lanes, actions: &mut [ActionLanes]) {
         // Bisection over all single-precision numbers: nets differ by orders of magnitude.
         let (mut low, mut high) = ([key(-0.5 * IMPOSSIBLE); LANES], [key(f32::MAX); LANES]);
@@ -329,11 +330,11 @@ vectorised! {
     }
 }
 
-/// A rate that is met for sure is met with this much to spare.
+/// Margin on the rate that meets the deadline.
 const MARGIN: f32 = 1.002;
 
 vectorised! {
-    /// Fills in what the scheduled terminals have to send, and how fast.
+    /// Sets how much the scheduled terminals have to send, and how fast.
     fn demand(
         rule: &Rule<'_>,
         futures: &Futures,
@@ -375,7 +376,7 @@ vectorised! {
             if step == 0 {
                 let safe_most = most_exponents(&safe_ratio);
                 for lane in 0..LANES {
-                    // In units of the other: both are rates over a bandwidth.
+                    // In units of the other bound: both are rates over a bandwidth.
                     let bound = safe_most[lane] * found.rate[lane] / safe_rate[lane];
                     let most = found.most[lane];
                     found.most[lane] = if bound < most { bound } else { most };
@@ -392,8 +393,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// Sets bandwidths and powers: the larger of the power for the finishing time and, in the first
-    /// step, the one with which the deadline is met for sure.
+    /// Sets bandwidths and powers. A power is the one for the finishing time; in the first step it
+    /// is at least the one that meets the deadline with the safety margin.
     fn powers(rule: &Rule<'_>, step: usize, work: &mut RuleLanes, actions: &mut [ActionLanes]) {
         let rollout = rule.rollout;
         let [deadline, _, most_power] = rollout.most();

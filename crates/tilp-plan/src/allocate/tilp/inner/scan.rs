@@ -14,8 +14,9 @@ struct Scanned {
 }
 
 impl Tilp {
-    /// The same knobs at every step, worths as they are. The first is the one to start from: its
-    /// size is the nearest to `start_scheduled`. Sets the price that rollouts start from.
+    /// Candidates with the same knobs at every step and unchanged worths. The first is the start of
+    /// the search: its size is the nearest to `start_scheduled`. Also sets the price that rollouts
+    /// start from.
     pub(super) fn suggestions(&self, rule: &mut Rule<'_>) -> Vec<Vec<f32>> {
         let n = rule.n_terminals();
         let mut sizes: Vec<usize> =
@@ -36,7 +37,7 @@ impl Tilp {
     }
 }
 
-/// Sixteen finishing times at once; the one with the largest reward of the first round.
+/// The best of sixteen finishing times: the one with the largest reward of the first round.
 fn scan(rule: &Rule<'_>, size: usize) -> Scanned {
     let rollout = rule.rollout;
     let least = rule.options.least_time.log2();

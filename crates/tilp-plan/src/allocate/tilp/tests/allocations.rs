@@ -1,12 +1,12 @@
-//! A search asks for no memory while it searches, the matrix products of the critic aside: `gemm`
-//! has buffers of its own.
+//! A search allocates no memory during its iterations, except in the critic's matrix products:
+//! `gemm` has its own buffers.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell as Counter;
 
 use super::*;
 
-/// The system's allocator, counting what each thread asks of it.
+/// The system's allocator, with a count of the allocations of each thread.
 struct Counting;
 
 thread_local! {
@@ -16,21 +16,21 @@ thread_local! {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: all calls go to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.set(ASKED.get() + 1);
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// Allocations of a plan after the first two, on one thread, so that all are seen.
+/// Allocations of a plan after the first two, on one thread, so that all are counted.
 fn of_a_plan(iterations: usize) -> usize {
     let cem = Cem::improved(200, 25, iterations);
     let guided = Parts { actor: true, ..PARTS };
@@ -48,12 +48,12 @@ fn of_a_plan(iterations: usize) -> usize {
     })
 }
 
-/// The value head aside, whose matrix products ask for buffers of their own.
+/// Without the value head, whose matrix products allocate their own buffers.
 #[test]
 fn iterations_of_a_search_ask_for_no_memory() {
     let (few, many) = (of_a_plan(3), of_a_plan(9));
     assert!(few > 0, "the counter counts");
-    // What is reported at the end looks at up to as many sequences as there are elites. Six more
-    // iterations score 78 more groups of candidates.
+    // The final report reads up to as many sequences as there are elites. Six more iterations score
+    // 78 more groups of candidates.
     assert!(few.abs_diff(many) <= 25, "{few} and {many}");
 }

@@ -1,11 +1,12 @@
-//! How good the plans are that the search with an inner solver finds.
+//! Quality of the plans of the search with an inner solver.
 
 use super::*;
 use crate::allocate::InnerOptions;
 use crate::allocate::tilp::plan::Planned;
 use crate::twin::COMPRESSION_LEVELS;
 
-/// The inner solver with the same fades and reward as the sampled search, so that returns can be compared.
+/// The inner solver with the fades and reward of the sampled search, so that returns are
+/// comparable.
 fn inner_options(horizon: usize, start_scheduled: f64) -> TilpOptions {
     let inner = InnerOptions { drawn_fades: false, waits: false, ..InnerOptions::default() };
     let cem = Cem::improved(200, 25, 5);
@@ -57,8 +58,8 @@ fn fifty_terminals_over_sixteen_steps_beat_sampling_and_random_search() {
     assert!(ahead.iter().all(|one| *one >= 19), "{ahead:?} of 20: {all:?}");
 }
 
-/// The best return over everybody's cuts and six compressions, in and out, and sixteen finishing
-/// times, band and power solved; and the median.
+/// The best and the median return over all schedules, all cuts, six compressions and sixteen
+/// finishing times; band and power are solved for.
 fn enumerated_first_steps(tilp: &Tilp, inputs: &PlanInputs) -> [f32; 2] {
     let n = inputs.rollout.n_terminals();
     let mut ways = Vec::new();
@@ -144,8 +145,8 @@ fn a_plan_of_the_inner_solver_is_explained() {
     }
 }
 
-/// What a decision costs if one of power, cut and compression is replaced by its mean over the round:
-/// the larger of the ratios of time and of energy, for each of the three.
+/// The cost of a decision in which power, cut or compression is replaced by its mean over the
+/// round: the larger of the ratios of time and of energy, for each of the three.
 fn costs_of_means(tilp: &Tilp, seen: &Observation, decision: &Decision) -> [f64; 3] {
     let limits = tilp.decoder.limits();
     let mean = |value: &dyn Fn(usize) -> f64| {

@@ -1,6 +1,6 @@
-//! The numbers of the default scenario as fixtures: for all tests of the planner, the search, the
-//! actor-critic and the twin. The laws of the sub-twins start from version 1's numbers; tests of what
-//! version 2 adds say so.
+//! The numbers of the default scenario as fixtures, for all tests of the planner, the search, the
+//! actor-critic and the twin. The laws of the sub-twins start from version 1's numbers; tests of
+//! additions in version 2 set them.
 
 use crate::allocate::{
     DecoderOptions, StartOptions, SuggestionOptions, TilpSettings, WorthOptions,
@@ -71,7 +71,7 @@ impl Cem {
 }
 
 impl Settings {
-    /// With large batches and a far horizon, as tests of learning itself use them.
+    /// Large batches and a far horizon, for tests of learning.
     pub fn usual(space: &Space) -> Self {
         Self { samples: 128, ..actor_critic().settings(space, 0.99) }
     }

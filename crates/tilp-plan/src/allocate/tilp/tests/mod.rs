@@ -1,4 +1,4 @@
-//! How good the plans are that the search finds in the twin, judged by the twin's own return.
+//! Quality of the plans that the search finds in the twin, measured by the twin's own return.
 
 mod allocations;
 mod inner;
@@ -43,7 +43,8 @@ fn options(cem: Cem, horizon: usize, start_scheduled: f64, parts: Parts) -> Tilp
     }
 }
 
-/// A planner whose twin has been calibrated for some rounds of a fake cell, and what it sees then.
+/// A planner whose twin has been calibrated for some rounds of a fake cell, and the next
+/// observation.
 fn after(fake: &mut Fake, rounds: u64, options: TilpOptions, seed: u64) -> (Tilp, Observation) {
     let mut tilp = Tilp::new(fake.nominal.clone(), options, Seed::new(seed));
     let n_scheduled = fake.nominal.hardware.len().div_ceil(5).max(2);
@@ -62,8 +63,8 @@ fn planned(tilp: &mut Tilp, seen: &Observation) -> f32 {
     tilp.search(seen, &inputs, &now).best.score
 }
 
-/// What every terminal can do on a coarse grid: stay idle, or take part with one of the cuts,
-/// powers and compressions; the shares of the band are left to the decoder.
+/// The choices of a terminal on a coarse grid: idle, or one of the cuts, powers and compressions;
+/// the decoder shares the band.
 fn grid(cuts: &[usize], powers: &[f32], compressions: &[f32]) -> Vec<Choice> {
     let mut options = vec![Choice { reals: [0.5; 3], category: 0, flag: false }];
     for &category in cuts {
@@ -99,7 +100,7 @@ fn enumerated(tilp: &Tilp, inputs: &PlanInputs, grid: &[Choice]) -> [f32; 2] {
     [best, *median]
 }
 
-/// The nearest of the grid to what a candidate would have a terminal do.
+/// The choices on the grid that are nearest to those of sixteen candidates.
 fn snapped(cell: &ChoiceLanes, grid: &[Choice]) -> ChoiceLanes {
     let mut on_grid = ChoiceLanes::ZERO;
     for lane in 0..LANES {
@@ -116,7 +117,7 @@ fn snapped(cell: &ChoiceLanes, grid: &[Choice]) -> ChoiceLanes {
     on_grid
 }
 
-/// The return of the best sequence that a planner finds which can choose from the grid only.
+/// The return of the best sequence of a planner that chooses from the grid only.
 fn planned_on_grid(tilp: &Tilp, inputs: &PlanInputs, grid: &[Choice]) -> f32 {
     let distribution = &guide::prior(&tilp.twin, inputs, &tilp.options);
     let score = |candidates: Candidates<'_>, scores: &mut Lanes| {
@@ -132,14 +133,14 @@ fn planned_on_grid(tilp: &Tilp, inputs: &PlanInputs, grid: &[Choice]) -> f32 {
     planner.search(&tilp.options.cem, start, &score, &mut || false).best.score
 }
 
-/// How far searches fall short of the best on the grid, from which they choose too: as a share of the
-/// best, and of the distance from the median of the grid to its best. Each in ascending order over 100
-/// random cells of three terminals.
+/// Shortfall of searches on the grid from the best return on it: as a share of the best, and of the
+/// difference between best and median. Each in ascending order over 100 random cells of three
+/// terminals.
 fn shortfalls(cem: Cem, horizon: usize, grid: &[Choice]) -> [Vec<f32>; 2] {
     let shortfall = |instance: u64| {
         let mut fake = Fake::new(3, DEFAULT, 1000 + instance);
         let options = options(cem, horizon, 2.0, PARTS);
-        // Up to 23 rounds on: some states are rounds that aggregate, some have seen nothing yet.
+        // After 0 to 23 rounds: some states are rounds that aggregate, some have no data yet.
         let (tilp, seen) = after(&mut fake, instance % 24, options, instance);
         let inputs = tilp.inputs(&seen, horizon);
         let [best, median] = enumerated(&tilp, &inputs, grid);
@@ -170,7 +171,7 @@ fn two_steps_of_three_terminals_are_within_one_percent_of_the_best_of_the_grid()
     check_shortfalls(2, &grid(&[0, 2], &[0.3, 0.999], &[0.8]));
 }
 
-/// The best of ten times the samples of a whole search, all drawn from where the search starts.
+/// The best of ten times the samples of a whole search, all drawn from the start distribution.
 fn at_random(tilp: &Tilp, seen: &Observation) -> f32 {
     let inputs = tilp.inputs(seen, tilp.options.horizon);
     let distribution = &guide::prior(&tilp.twin, &inputs, &tilp.options);
@@ -190,7 +191,7 @@ fn at_random(tilp: &Tilp, seen: &Observation) -> f32 {
 }
 
 /// Returns in states of different cells at different times: of the search, of random search with
-/// ten times the samples, and of the paper's plain sampling with a decoder that repairs nothing.
+/// ten times the samples, and of the paper's plain sampling with a decoder without repair.
 fn contest(states: std::ops::Range<u64>) -> Vec<[f32; 3]> {
     let state = |state: u64| {
         let mut fake = Fake::new(50, DEFAULT, 2000 + state);
@@ -239,7 +240,7 @@ fn a_round_is_never_left_empty_however_much_time_and_energy_weigh() {
 #[test]
 fn who_is_left_when_nobody_is_sure_has_the_memory_for_it() {
     let (mut tilp, mut seen) = waiting(6, TwinOptions::default().weights, 3100);
-    // Far beyond reach, the nearest of them without memory.
+    // All are out of reach; the one with the best channel has too little memory.
     for (n, view) in seen.terminals.iter_mut().enumerate() {
         view.report.gain.0 = 1e-19 * (n + 1) as f64;
         view.report.memory.0 = if n == 5 { 1 } else { 100_000 };
@@ -256,7 +257,7 @@ fn in_the_mirror_an_executed_round_earns_what_was_imagined_for_it() {
         let mut fake = Fake::new(12, MIRROR, 3200);
         let mut options = options(Cem::improved(200, 25, 5), 4, 3.0, PARTS);
         options.twin.task_driven = task_driven;
-        // What is gained is measured, not computed from the plan.
+        // The gain is measured, not computed from the plan, so its weight is zero.
         options.twin.weights = RewardWeights { task: 0.0, delay: 0.3, energy: 0.2, penalty: 1.0 };
         let mut tilp = Tilp::new(fake.nominal.clone(), options, Seed::new(1));
         for _ in 0..25 {
@@ -269,7 +270,7 @@ fn in_the_mirror_an_executed_round_earns_what_was_imagined_for_it() {
             let states = [&before, &before];
             let real = tilp.twin.realised_reward(&seen, &plan, &outcome, states, Seconds(0.0));
             let real = real.total();
-            // Of who is late nobody saw how long it takes, so the time of such a round is cut.
+            // The delay of a late terminal is not observed, so the time of such a round is cut.
             if imagined.n_late == 0 {
                 let total = imagined.reward.total();
                 assert!((real - total).abs() < 1e-9 * total.abs(), "{real} instead of {total}");
