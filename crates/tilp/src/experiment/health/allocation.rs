@@ -1,9 +1,9 @@
-//! Whether bandwidth, power and cut matter: the least energy for recorded rounds, and what an even
-//! band, full power or a single cut costs instead.
+//! Whether bandwidth, power and cut matter: the least energy for recorded rounds, compared with an
+//! even band, full power or a single cut.
 //!
-//! The rounds are those of `random`. Participants and compression are the recorded ones; so is
-//! whether a terminal has to fetch layers and whether the round aggregates, but for every cut alike:
-//! a terminal that held current layers is taken to hold those of the cut that is tried.
+//! The rounds are those of `random`. Participants and compression are as recorded. So is whether a
+//! terminal has to fetch layers and whether the round aggregates, but for every cut alike: a
+//! terminal that held current layers is assumed to hold those of the cut that is tried.
 
 use serde_json::json;
 
@@ -18,30 +18,31 @@ use crate::scenario::assemble_twin;
 use crate::units::{Bits, Bytes, Seconds};
 use crate::wireless::{RateModel, computation_delay, energy};
 
-/// Every so many rounds are solved: no common divisor with the usual aggregation intervals.
+/// Distance of the solved rounds: no common divisor with the usual aggregation intervals.
 const STRIDE: usize = 7;
 
-/// Finishing times as factors on the earliest one, beside the latest that the rules allow.
+/// Finishing times as factors on the earliest one, besides the latest that the rules allow.
 const FACTORS: [f64; 4] = [1.1, 1.25, 1.5, 2.0];
 
-/// What one restriction costs at one finishing time.
+/// The costs of the restrictions at one finishing time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AllocationRow {
     /// Rounds in which all participants can finish by then.
     pub rounds: usize,
     /// Least joules of these rounds.
     pub least_j: f64,
-    /// Joules over the least with an even band, at full power and with the best single cut, over the
-    /// rounds in which that is possible; and in how many it is not.
+    /// With an even band, at full power and with the best single cut: joules over the least, in the
+    /// rounds in which that is possible, and the number of rounds in which it is not.
     pub restricted: [(f64, usize); 3],
-    /// How often each cut is part of the least.
+    /// Each cut in the solutions of least energy, with its count.
     pub cuts: Vec<(usize, usize)>,
 }
 
 /// The restrictions, in the order of [`AllocationRow::restricted`].
 const NAMES: [&str; 3] = ["even_band", "full_power", "single_cut"];
 
-/// The least energy of the rounds of a run, finishing each at `finish` of its earliest time.
+/// The least energy of the rounds of a run. `finish` gives the finishing time of a round; rounds
+/// without one are skipped.
 pub fn allocation_rows(
     rounds: &[LeastEnergy],
     finish: &dyn Fn(&LeastEnergy) -> Option<Seconds>,
@@ -143,7 +144,7 @@ fn participant(
     }
 }
 
-/// What the criterion shows; how many runs are not there if not all are.
+/// The finding; the number of missing runs if not all are complete.
 pub(super) fn finding(examined: &Examination, study: &StudyFolder) -> Found<Finding> {
     let criterion = Criterion::Allocation;
     if let Err(missing) = examined.finished(criterion, study, "measured", "random")? {
@@ -190,7 +191,7 @@ pub(super) fn finding(examined: &Examination, study: &StudyFolder) -> Found<Find
     Ok(Ok(Finding::new(criterion, measured, holds, table(&COLUMNS, rows))))
 }
 
-/// The rounds of a run as problems; none if the solver does not know its radio.
+/// The rounds of a run as problems; `None` if the solver does not support its radio.
 fn recorded(study: &StudyFolder, job: &Job) -> Result<Option<Vec<LeastEnergy>>, StudyError> {
     let parts = assemble_twin(&job.scenario, &job.method, job.seed.seed)?;
     let cost = &parts.nominal.cost;

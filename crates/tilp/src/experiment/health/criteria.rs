@@ -1,18 +1,18 @@
-//! The criteria of a scenario, what is wanted of each, and what was found.
+//! The criteria of a scenario, their requirements, and the findings.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Findings;
 
-/// A criterion about the instrument.
+/// A criterion that a scenario is measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
     /// Expert, centralised training, random robot and base policy.
     Health,
-    /// Success never falls below the base policy, and no run is lost.
+    /// Success never falls far below the base policy, and no run is lost.
     Stable,
-    /// Replicates that differ only in the order of minibatches end alike.
+    /// Replicates that differ only in the order of minibatches end with similar success.
     Repeatable,
     /// `random` leaves room for better decisions.
     Saturation,
@@ -22,16 +22,16 @@ pub enum Criterion {
     Allocation,
     /// Compression and schedule are decisions that matter.
     Participation,
-    /// Who misses the deadline, and who could make it.
+    /// The share of terminals that miss the deadline, and of those that can meet it.
     Radio,
     /// Wall time of a run.
     Cost,
-    /// What `clairvoyant` gains over `random`: reported, not judged.
+    /// The gain of `clairvoyant` over `random`: reported, not judged.
     Headroom,
 }
 
 impl Criterion {
-    /// All, with the names that are typed, in the order of tables.
+    /// All criteria, with their names on the command line, in the order of tables.
     pub const ALL: [(&str, Self); 10] = [
         ("health", Self::Health),
         ("stable", Self::Stable),
@@ -45,7 +45,7 @@ impl Criterion {
         ("headroom", Self::Headroom),
     ];
 
-    /// The criterion of a name.
+    /// The criterion with a name.
     pub fn named(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, one)| *one);
         let known = Self::ALL.map(|(name, _)| name).join(", ");
@@ -57,7 +57,7 @@ impl Criterion {
         Self::ALL.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
     }
 
-    /// What is wanted.
+    /// The requirement.
     pub fn wanted(self) -> &'static str {
         match self {
             Self::Health => {
@@ -93,16 +93,16 @@ impl Criterion {
     }
 }
 
-/// What was found of one criterion.
+/// The finding on one criterion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Its name.
     pub criterion: String,
-    /// What is wanted.
+    /// The requirement.
     pub wanted: String,
-    /// What was measured, in words.
+    /// The measured values as text.
     pub measured: String,
-    /// Whether it holds; none if it is only reported, or could not be measured.
+    /// Whether it holds; `None` if it is only reported, or could not be measured.
     pub holds: Option<bool>,
     /// The numbers behind it.
     pub details: Value,
@@ -135,7 +135,7 @@ pub(super) fn table(columns: &[&str], rows: Vec<Value>) -> Value {
     json!({ "columns": columns, "table": rows })
 }
 
-/// Findings as a table in Markdown, the tables of the two live criteria below it.
+/// Findings as a table in Markdown, followed by the tables of single criteria.
 pub fn as_markdown(findings: &Findings) -> String {
     let Findings { scenario, version, hash, quick, criteria } = findings;
     let quick = if *quick { " A first look: verdicts mean nothing." } else { "" };
@@ -172,7 +172,7 @@ fn rows(names: &[&str], objects: &[Value]) -> String {
     text
 }
 
-/// A number with three significant digits.
+/// A number with about three significant digits.
 fn short(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 || number.fract() == 0.0 => format!("{number:.0}"),

@@ -1,8 +1,8 @@
-//! The health of a scenario: whether it can tell good decisions from bad ones.
+//! The health of a scenario: whether it distinguishes good decisions from bad ones.
 //!
-//! Every criterion is measured on tuning seeds with reference rules and published methods only.
-//! What takes whole runs is done as ordinary runs in one folder, which are kept: an examination can
-//! be done in parts, several at a time, and goes on where it was stopped.
+//! Every criterion is measured on tuning seeds, with reference rules and published methods only.
+//! Criteria that need whole runs use ordinary runs in one folder, which are kept. An examination
+//! can therefore be done in parts, several at a time, and continues after a stop.
 
 mod allocation;
 mod criteria;
@@ -23,25 +23,26 @@ use super::study::{Job, StudyError, StudyFolder};
 use crate::record::{RecordError, write_beside};
 use crate::scenario::{Cache, Scenario, ScenarioError};
 
-/// What is examined, and how thoroughly.
+/// The scope of an examination.
 #[derive(Clone, Debug)]
 pub struct Examination {
     /// The scenario.
     pub scenario: Scenario,
-    /// What is measured, in this order.
+    /// The criteria, in the order of measurement.
     pub criteria: Vec<Criterion>,
     /// Tuning seeds. Criteria that need fewer take the first.
     pub seeds: Vec<u64>,
     /// Steps of centralised training; 0 leaves it out.
     pub steps: usize,
-    /// A first look: at most 100 rounds, few seeds, replicates and episodes. Verdicts mean nothing then.
+    /// A first look: at most 100 rounds, few seeds, replicates and episodes. Its verdicts have no
+    /// meaning.
     pub quick: bool,
 }
 
-/// The file that holds what was found.
+/// The file of the findings.
 const FOUND: &str = "health.json";
 
-/// What was found so far, as `health.json` has it.
+/// The findings so far, as in `health.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// Name of the scenario.
@@ -52,12 +53,12 @@ pub struct Findings {
     pub hash: String,
     /// Whether it was a first look.
     pub quick: bool,
-    /// One entry per criterion, in the order of the specification.
+    /// One entry per criterion, in the order of [`Criterion::ALL`].
     pub criteria: Vec<Finding>,
 }
 
 impl Examination {
-    /// Where an examination lies unless it is said: every scenario has a folder of its own.
+    /// The default folder of an examination; every scenario has a different one.
     pub fn usual_folder(&self) -> PathBuf {
         let quick = if self.quick { "-quick" } else { "" };
         let name: String = (self.scenario.name().chars())
@@ -66,7 +67,8 @@ impl Examination {
         PathBuf::from(format!("studies/health-{name}-{}{quick}", &self.scenario.hash()[..8]))
     }
 
-    /// The runs that the criteria need, in one folder. Those of [`Examination::timed`] are apart.
+    /// The runs that the criteria need, in one folder. Those of [`Examination::timed`] are
+    /// separate.
     pub fn study(&self, folder: &Path) -> Result<StudyFolder, ScenarioError> {
         let mut jobs: Vec<Job> = Vec::new();
         for criterion in &self.criteria {
@@ -77,12 +79,12 @@ impl Examination {
                 }
             }
         }
-        // Seed by seed: an examination that was cut short has whole seeds.
+        // Ordered by seed: an interrupted examination has whole seeds.
         jobs.sort_by_key(|job| job.seed);
         Ok(StudyFolder::of_jobs(folder, &self.scenario, jobs))
     }
 
-    /// The runs whose wall time counts. They are done one at a time, each on all threads.
+    /// The runs whose wall time is judged. They are done one at a time, each on all threads.
     pub fn timed(&self, folder: &Path) -> Result<StudyFolder, ScenarioError> {
         let jobs = match self.criteria.contains(&Criterion::Cost) {
             true => self.timed_jobs()?,
@@ -91,8 +93,7 @@ impl Examination {
         Ok(StudyFolder::of_jobs(folder, &self.scenario, jobs))
     }
 
-    /// Measures the criteria, with those runs that are done, and keeps what was found beside what was
-    /// found before.
+    /// Measures the criteria with the complete runs, and adds the findings to the earlier ones.
     pub fn measure(
         &self,
         folder: &Path,
@@ -116,7 +117,7 @@ impl Examination {
         Ok(findings)
     }
 
-    /// What was found before in the same folder, of the same scenario.
+    /// The earlier findings in the same folder, on the same scenario.
     fn before(&self, folder: &Path) -> Result<Findings, StudyError> {
         let fresh = Findings {
             scenario: self.scenario.name().to_owned(),

@@ -1,5 +1,6 @@
 //! Whether compression and schedule matter: joules and seconds to the same success with one
-//! compression for all or two, and with a few terminals a round or everybody who is in time.
+//! compression for all terminals or two, and with a few terminals per round or all that are in
+//! time.
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ pub struct Setting {
     pub near: f64,
     /// Terminals scheduled per round, at most.
     pub n_scheduled: usize,
-    /// Whether that is everybody.
+    /// Whether all terminals may be scheduled.
     pub everybody: bool,
 }
 
@@ -30,7 +31,7 @@ impl Setting {
         self.far == self.near
     }
 
-    /// What it is called in tables and folders.
+    /// Its name in tables and folders.
     pub fn label(&self) -> String {
         let Self { far, near, n_scheduled, everybody } = self;
         let who = if *everybody { "everybody".to_owned() } else { n_scheduled.to_string() };
@@ -40,7 +41,7 @@ impl Setting {
         }
     }
 
-    /// The values that are set.
+    /// Its overrides of the scenario.
     pub fn overrides(&self) -> Vec<String> {
         let reference = |key: &str, value: String| format!("methods.reference.{key}={value}");
         let mut set = vec![
@@ -61,7 +62,7 @@ const MIXED: [[f64; 2]; 3] = [[0.5556, 1.0], [0.8334, 1.0], [0.0, 0.8334]];
 /// The settings that are compared.
 pub fn settings(scenario: &Scenario) -> Vec<Setting> {
     let (n, few) = (scenario.n_terminals(), scenario.reference_scheduled());
-    // Two digits, so that 0.9 times a share is 0.5, 0.75 and 0.9.
+    // Rounded to two digits, so that 0.9 times a share is 0.5, 0.75 and 0.9.
     let level = |share: f64| (100.0 * share * scenario.most_compression()).round() / 100.0;
     let pairs = SINGLE.iter().map(|&share| [share; 2]).chain(MIXED);
     let pairs: Vec<[f64; 2]> = pairs.map(|pair| pair.map(level)).collect();
@@ -72,14 +73,14 @@ pub fn settings(scenario: &Scenario) -> Vec<Setting> {
     [(few, false), (n, true)].into_iter().flat_map(of).collect()
 }
 
-/// What one setting came to.
+/// The result of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingRow {
     /// The setting.
     pub setting: Setting,
     /// Mean final success.
     pub success: f64,
-    /// Mean seconds and joules to each threshold; none unless every seed reached it.
+    /// Mean seconds and joules to each threshold; `None` unless every seed reached it.
     pub costs: [Option<[f64; 2]>; 3],
 }
 
@@ -102,7 +103,7 @@ fn row(setting: Setting, runs: &[(Seeds, Finished)]) -> SettingRow {
     }
 }
 
-/// Seconds and joules count alike: the geometric mean of both.
+/// The cost: the geometric mean of seconds and joules.
 fn cost([seconds, joules]: [f64; 2]) -> f64 {
     (seconds * joules).sqrt()
 }
@@ -118,7 +119,7 @@ fn best(
     of_kind.min_by(|a, b| value(a).partial_cmp(&value(b)).unwrap_or(std::cmp::Ordering::Equal))
 }
 
-/// What the criterion shows; how many runs are not there if not all are.
+/// The finding; the number of missing runs if not all are complete.
 pub(super) fn finding(examined: &Examination, study: &StudyFolder) -> Found<Finding> {
     let criterion = Criterion::Participation;
     let (mut rows, mut missing) = (Vec::new(), 0);
@@ -224,7 +225,7 @@ mod tests {
             "{}",
             finding.measured
         );
-        // A mixed rule that saves nothing is not live.
+        // With a mixed rule that saves nothing the criterion fails.
         rows[2].costs = rows[0].costs;
         assert_eq!(judged(&rows).holds, Some(false));
         rows.pop();

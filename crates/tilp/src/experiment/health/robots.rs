@@ -1,4 +1,4 @@
-//! The criteria that take no run: robots, policies and radio.
+//! The criteria that need no run: robots, policies and radio.
 
 use rand::RngExt;
 use rayon::prelude::*;
@@ -29,7 +29,7 @@ pub struct Health {
     pub random_robot: SuccessCount,
     /// Success of the base policy.
     pub base: SuccessCount,
-    /// Success after centralised training on all data, with its steps; none if left out.
+    /// Success after centralised training on all data; `None` if left out.
     pub centralised: Option<SuccessCount>,
     /// The radio regime.
     pub regime: Regime,
@@ -111,7 +111,7 @@ fn union(cell: &SimulatedCell) -> Dataset {
     all
 }
 
-/// Adam on everybody's data, its rate falling along a cosine in twenty stages.
+/// Adam on all data; its rate falls along a cosine in twenty stages.
 fn centralised(
     policy: &Policy,
     data: &Dataset,
@@ -157,7 +157,7 @@ fn random_success(fleet: &Fleet, seed: Seed) -> SuccessCount {
     counts.into_iter().fold(SuccessCount::default(), SuccessCount::plus)
 }
 
-/// Successes of every cell over [`EPISODES`] episodes with numbers of their own.
+/// Successes of every cell over [`EPISODES`] episodes; no two cells share an episode number.
 fn per_cell(
     cells: &[Box<dyn Workcell>],
     succeeds: impl Fn(&dyn Workcell, u64) -> bool + Sync,
@@ -170,7 +170,7 @@ fn per_cell(
     (0..cells.len()).into_par_iter().map(count).collect()
 }
 
-/// Episodes on which expert and random robot are measured.
+/// The start of an episode for expert or random robot.
 fn start(seed: Seed, episode: u64) -> Start {
     let seed = seed.named("expert").at(episode);
     Start { set: EpisodeSet::Final, index: episode, seed }

@@ -1,4 +1,4 @@
-//! The criteria that take whole runs: which runs, and what they show.
+//! The criteria that need whole runs: the runs, and the findings from them.
 
 use serde_json::{Value, json};
 
@@ -12,20 +12,20 @@ use crate::record::RecordError;
 use crate::scenario::{Cache, Scenario, ScenarioError, Seeds, method};
 use crate::statistics::mean;
 
-/// The methods that must never fall below the base policy.
+/// The methods whose success must not fall far below the base policy.
 const STEADY: [&str; 3] = ["random", "deficit", "splitfed+guard+q0.9"];
-/// The methods of which no run may be lost, and whose replicates must end alike.
+/// The methods of which no run may be lost, and whose replicates must end with similar success.
 const FOUR: [&str; 4] = ["random", "deficit", "splitfed+guard+q0.9", "splitnn+guard+q0.75"];
-/// Share of the terminals that is the far third.
+/// The override that leaves out the far third of the terminals.
 const FAR: &str = "methods.reference.skip_far_share=0.3333333333333333";
 
 /// Finished runs with their seeds.
 pub(super) type Runs = Vec<(Seeds, Finished)>;
 
-/// What runs show; if not all of them are there, how many are missing.
+/// A result from runs, or the number of missing runs.
 pub(super) type Found<T> = Result<Result<T, usize>, StudyError>;
 
-/// How many seeds a criterion takes, and how many replicates of each.
+/// Number of seeds of a criterion, and of replicates of each seed.
 fn extent(criterion: Criterion) -> (usize, u64) {
     match criterion {
         Criterion::Saturation => (10, 1),
@@ -46,7 +46,7 @@ impl Examination {
         self.seeds.iter().take(seeds).flat_map(of).collect()
     }
 
-    /// What all runs are measured with: more episodes than a run usually has.
+    /// The evaluation settings of all runs.
     fn measured(&self) -> Vec<String> {
         let (report, last) = if self.quick { (1, 2) } else { (16, 32) };
         let mut set = vec![
@@ -63,7 +63,7 @@ impl Examination {
         self.quick.then(|| format!("rounds={}", self.scenario.rounds().min(100)))
     }
 
-    /// A scenario at a point.
+    /// The scenario at a point.
     fn at(&self, overrides: &[String]) -> Result<Scenario, ScenarioError> {
         self.scenario.varied(&[self.measured(), overrides.to_vec()].concat())
     }
@@ -80,7 +80,7 @@ impl Examination {
         let mut jobs = Vec::new();
         for name in methods {
             let method = method(name)?;
-            method.training(&scenario)?; // a fixed compression is within the limit
+            method.training(&scenario)?; // checks that a fixed compression is within the limit
             jobs.extend(self.seeds_of(criterion).into_iter().map(|seed| Job {
                 subject: Subject { point: point.to_owned(), method: method.name().to_owned() },
                 scenario: scenario.clone(),
@@ -114,7 +114,7 @@ impl Examination {
         }
     }
 
-    /// The run whose wall time counts: all terminals, as often as the scenario measures.
+    /// The run whose wall time is judged: all terminals, with the measurements of the scenario.
     pub(super) fn timed_jobs(&self) -> Result<Vec<Job>, ScenarioError> {
         let quick: Vec<String> = self.quick_rounds().into_iter().collect();
         let scenario = self.scenario.varied(&quick)?;
@@ -124,7 +124,7 @@ impl Examination {
         Ok(vec![Job { subject, scenario, method, seed }])
     }
 
-    /// What a criterion shows.
+    /// The finding on a criterion.
     pub(super) fn finding(
         &self,
         criterion: Criterion,
@@ -151,7 +151,8 @@ impl Examination {
         }))
     }
 
-    /// The finished runs of a method at a point; how many are not there if not all are.
+    /// The finished runs of a method at a point; the number of missing ones if not all are
+    /// complete.
     pub(super) fn finished(
         &self,
         criterion: Criterion,
@@ -174,7 +175,7 @@ impl Examination {
         Ok(if missing == 0 && !done.is_empty() { Ok(done) } else { Err(missing.max(1)) })
     }
 
-    /// The finished runs of several methods; how many are not there if not all are.
+    /// The finished runs of several methods; the number of missing ones if not all are complete.
     fn of_methods<'a>(
         &self,
         criterion: Criterion,
@@ -213,7 +214,7 @@ impl Examination {
         }))
     }
 
-    /// The difference of two rows, seed by seed.
+    /// The mean difference of two rows in points, paired by seed.
     fn difference(
         &self,
         criterion: Criterion,
@@ -367,7 +368,7 @@ mod tests {
         assert!((below_best(&steady.1).unwrap() - 10.0).abs() < 1e-9);
         let finding = stable(&[("random", vec![steady.clone()])]);
         assert_eq!(finding.holds, Some(true));
-        // A dip of a sequential relay is not judged, a loss is.
+        // A dip of a sequential relay is not judged, but a lost run is.
         let dipped = run(1000, 0, &[(0, 0.3), (50, 0.1), (100, 0.9)], 0.7);
         let finding = stable(&[("splitnn+guard+q0.75", vec![dipped.clone()])]);
         assert_eq!(finding.holds, Some(false), "it is lost by 20 points");

@@ -1,13 +1,13 @@
-//! What a plan must be: `study.json` may come from anywhere, and names in it become folders.
+//! Checks of a plan: `study.json` may come from any source, and names in it become folders.
 
 use super::{Plan, PlannedPoint};
 use crate::scenario::{Registry, Scenario, hexadecimal};
 
-/// Replicates of a seed, at most.
+/// Largest number of replicates of a seed.
 const MOST_REPLICATES: u64 = 1000;
 
 impl Plan {
-    /// Refuses a plan that is none, in one line: field, value, expectation.
+    /// Refuses an invalid plan, in one line: field, value, expectation.
     pub fn check(&self, scenario: &Scenario, registry: &Registry) -> Result<(), String> {
         if self.scenario != scenario.name() {
             let expected = scenario.name();
@@ -74,7 +74,7 @@ fn check_methods(point: &PlannedPoint, registry: &Registry) -> Result<(), String
     }
 }
 
-/// Something that comes twice.
+/// An element that occurs twice.
 fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<T> {
     let mut all: Vec<T> = all.collect();
     all.sort();
@@ -82,10 +82,10 @@ fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<T> {
     Some(all.swap_remove(at))
 }
 
-/// Characters in the name of a folder, at most: file systems have room for 255 bytes.
+/// Largest number of characters in the name of a folder: file systems allow 255 bytes.
 const MOST_CHARACTERS: usize = 80;
 
-/// A name as that of a folder: whatever it is, the folder lies in its parent and can be seen.
+/// A name as a folder name: for any name, the folder lies in its parent and is not hidden.
 pub fn folder_name(name: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
     let mut plain: String = name.chars().map(plain).collect();

@@ -1,8 +1,8 @@
-//! Methods on equal budgets: what one method used on a seed is the stopping rule of another.
+//! Methods on equal budgets: what one method used on a seed is the budget of another.
 //!
-//! The runs of an ordinary comparison come first. Then TiLP has on every seed the budget that a rival
-//! used there, and each rival has what TiLP used. `study.json` keeps these budgets beside the success
-//! that they bought, so that the table can be made from the folder alone.
+//! The runs of an ordinary comparison come first. Then TiLP gets on every seed the budget that a
+//! rival used there, and each rival gets what TiLP used. `study.json` stores these budgets with the
+//! success that was reached with them, so that the table can be made from the folder alone.
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,17 @@ pub enum BudgetKind {
 }
 
 impl BudgetKind {
-    /// All kinds, with the names that are typed.
+    /// All kinds, with their names on the command line.
     pub const NAMED: [(&str, Self); 3] =
         [("seconds", Self::Seconds), ("joules", Self::Joules), ("all", Self::All)];
 
-    /// The kind of a name.
+    /// The kind with a name.
     pub fn named(name: &str) -> Result<Self, String> {
         let found = Self::NAMED.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
         found.ok_or_else(|| format!("budget is `{name}`, expected seconds, joules or all"))
     }
 
-    /// Its name, as it is typed.
+    /// Its name on the command line.
     pub(super) fn name(self) -> &'static str {
         Self::NAMED.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
@@ -102,7 +102,7 @@ impl Budgets {
     }
 }
 
-/// The study that follows a comparison: TiLP with what each rival used, each rival with what TiLP used.
+/// The study after a comparison: TiLP with the budget of each rival, each rival with that of TiLP.
 /// The error names a run that is not complete.
 pub fn equal_budgets(
     base: &Plan,

@@ -1,4 +1,4 @@
-//! Doing the runs of a study, several at a time.
+//! Execution of the runs of a study, several at a time.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,38 +13,38 @@ use crate::record::{ProcessEvent, RecordError};
 use crate::run::Observer;
 use crate::scenario::Cache;
 
-/// Makes the observer of a job, which is named by its place in [`StudyFolder::jobs`]. Called from
-/// several threads.
+/// Makes the observer of a job, given its index in [`StudyFolder::jobs`]. Called from several
+/// threads.
 pub type Observers<'a> = dyn Fn(usize) -> Box<dyn Observer + 'a> + Sync + 'a;
 
-/// How runs are done.
+/// How runs are executed.
 pub struct Executor<'a> {
-    /// Runs at a time.
+    /// Number of runs at a time.
     pub workers: usize,
-    /// Threads of each.
+    /// Threads of each run.
     pub threads: usize,
-    /// Demonstrations made before.
+    /// The cache of demonstrations.
     pub cache: Option<&'a Cache>,
-    /// What manifests say besides: versions and host.
+    /// Further entries of manifests: versions and host.
     pub about: Value,
     /// Rounds between checkpoints.
     pub checkpoint_every: u64,
 }
 
-/// How many runs ended how.
+/// Number of runs by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Complete, now or before.
     pub done: usize,
     /// Failed.
     pub failed: usize,
-    /// Stopped with a checkpoint, not begun, or left to another process that is at it.
+    /// Stopped with a checkpoint, not begun, or executed by another process.
     pub left: usize,
 }
 
 impl Executor<'_> {
-    /// Does the jobs of a shard that are not complete yet. A run that fails is noted and does not
-    /// stop the others; an error is a folder that cannot be used.
+    /// Executes the jobs of a shard that are not complete yet. A failed run is recorded and does
+    /// not stop the others; an error is a folder that cannot be used.
     pub fn execute(
         &self,
         study: &StudyFolder,
@@ -91,7 +91,7 @@ impl Executor<'_> {
             observer.process(&ProcessEvent::Kept);
             return Ok(Tally { done: 1, ..Tally::default() });
         }
-        // A panic is the failure of one run. Its folder can be read up to the last complete round.
+        // A panic fails one run only. Its folder can be read up to the last complete round.
         let run = || self.run(study, job, time, &mut *observer);
         let ended = catch_unwind(AssertUnwindSafe(run));
         match ended {
@@ -127,7 +127,7 @@ impl Executor<'_> {
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
         let run = || run_single(&spec, folder, begun, self.cache, time, observer);
-        // Without threads of its own it shares those that there are.
+        // Without a thread pool of its own the run shares the global one.
         Ok(match pool {
             Ok(pool) => pool.install(run)?,
             Err(_) => run()?,
@@ -146,7 +146,7 @@ fn failed(
     Ok(Tally { failed: 1, ..Tally::default() })
 }
 
-/// Whether another process is at the same run.
+/// Whether another process executes the same run.
 fn is_locked(error: &StudyError) -> bool {
     matches!(error, StudyError::Run(RunError::Record(RecordError::Locked { .. })))
 }
@@ -161,7 +161,7 @@ impl Tally {
     }
 }
 
-/// What a panic said, in one line.
+/// The message of a panic, in one line.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

@@ -1,7 +1,7 @@
-//! What is kept of a finished run: all that tables and figures are made of.
+//! The stored results of a finished run: all that tables and figures need.
 //!
-//! A run folder has megabytes. The file `runs.jsonl` of a study of hundreds of runs has a few: with it a
-//! study can be passed on, shown again and continued without its run folders.
+//! A run folder has megabytes. The file `runs.jsonl` of a study of hundreds of runs has a few. With
+//! this file a study can be shared, shown again and continued without its run folders.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -84,7 +84,7 @@ fn is_zero(replicate: &u64) -> bool {
 }
 
 impl Finished {
-    /// What there is to keep of the run in a folder; an error if it is not complete.
+    /// The results of the run in a folder; an error if it is not complete.
     pub(super) fn of(folder: &RunFolder) -> Result<Self, RecordError> {
         let summary = folder.read_summary()?;
         let manifest = folder.read_manifest()?;
@@ -104,14 +104,14 @@ impl Finished {
         Ok(Self { version, commit, summary, curve, latency_quantiles_s, participation })
     }
 
-    /// The base policy, before any round, if it was measured.
+    /// The sample of the base policy, before any round, if it was measured.
     pub(super) fn base(&self) -> Option<Sample> {
         let (round, success) = *self.summary.success_curve.first().filter(|(at, _)| *at == 0)?;
         let (latency_s, clock_s, energy_j) = (0.0, 0.0, 0.0);
         Some(Sample { round, success, latency_s, clock_s, energy_j, volume_bytes: 0 })
     }
 
-    /// Refuses what no run can have left: a success beyond 0 to 1, anything negative or no number.
+    /// Refuses impossible values: a success outside 0 to 1, negative or non-finite numbers.
     fn check(&self) -> Result<(), String> {
         for metric in &METRICS {
             let is_share = metric.name.starts_with("success")
@@ -143,7 +143,7 @@ impl Finished {
         Ok(())
     }
 
-    /// It as a line of the file.
+    /// The run as a line of the file.
     pub(super) fn line(&self, job: &Job) -> String {
         let line = Line {
             point: job.subject.point.clone(),
@@ -165,8 +165,8 @@ fn within(name: &str, value: f64, most: f64) -> Result<(), String> {
     }
 }
 
-/// Of the rounds in which a terminal was there, the share in which it was scheduled; terminals with the
-/// best channel in their first round first.
+/// The share of its rounds in which each terminal was scheduled. Terminals are ordered by their
+/// channel in their first round, the best first.
 fn participation(rows: &[TerminalRow]) -> Vec<f64> {
     let mut terminals: BTreeMap<u64, (f64, u64, u64)> = BTreeMap::new();
     for row in rows {
@@ -201,8 +201,8 @@ fn samples(rounds: &[RoundRow]) -> Vec<Sample> {
     found
 }
 
-/// The finished runs that the file of a study holds, by the place of their jobs; none without the
-/// file. Each must be one of the study's.
+/// The finished runs in the file of a study, by the index of their jobs; all `None` without the
+/// file. Each must belong to the study.
 pub(super) fn kept(study: &Path, jobs: &[Job]) -> Result<Vec<Option<Finished>>, RecordError> {
     let mut kept = vec![None; jobs.len()];
     let path = study.join(FINISHED);

@@ -1,4 +1,4 @@
-//! The folder of a study: what is asked, the scenario, and the runs.
+//! The folder of a study: the plan, the scenario, and the runs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,43 +17,43 @@ use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds};
 pub(super) const PLAN: &str = "study.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
 
-/// Where a study, or a shard of it, lies.
+/// The folder of a study, or of a shard of it.
 #[derive(Clone, Debug)]
 pub struct StudyFolder {
     path: PathBuf,
-    /// What is asked.
+    /// The plan.
     pub plan: Plan,
-    /// The scenario that everything starts from.
+    /// The base scenario of all runs.
     pub scenario: Scenario,
     /// All runs, of all shards.
     pub jobs: Vec<Job>,
-    /// What is known of finished runs besides their folders, by the place of their jobs.
+    /// Results of finished runs from `runs.jsonl`, by the index of their jobs.
     kept: Vec<Option<Finished>>,
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It is complete.
     Done(Box<Finished>),
     /// It failed, for this reason.
     Failed(String),
-    /// It was not begun, or not finished.
+    /// It has not begun, or is not finished.
     Missing,
 }
 
-/// One run of a study and what became of it.
+/// One run of a study and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// The row it belongs to.
     pub subject: Subject,
     /// Its seed and replicate.
     pub seed: Seeds,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Its folder below that of the study.
+    /// Its folder, relative to that of the study.
     pub folder: PathBuf,
-    /// How many final episodes it has.
+    /// Number of its final episodes.
     pub episodes: Episodes,
 }
 
@@ -69,18 +69,18 @@ pub enum StudyError {
     /// A point of the study.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// What is asked cannot be.
+    /// The plan is invalid.
     #[error("{0}")]
     Plan(String),
-    /// There is something else.
+    /// The folder holds something else.
     #[error("{path}: holds another study ({reason}), expected an empty folder or the same study")]
     Other {
         /// The folder.
         path: PathBuf,
-        /// In what it differs.
+        /// The difference.
         reason: String,
     },
-    /// There is no study.
+    /// The folder holds no study.
     #[error("{path}: no `study.json`, expected the folder of a study")]
     Absent {
         /// The folder.
@@ -89,20 +89,20 @@ pub enum StudyError {
 }
 
 impl StudyFolder {
-    /// Begins a study, continues the same one, or lets it grow: methods, seeds, points and replicates
-    /// of the same question on the same scenario are added to those that are there.
+    /// Begins a study, continues the same one, or extends it: methods, seeds, points and replicates
+    /// of the same question on the same scenario are added to the existing ones.
     pub fn create(path: &Path, plan: Plan, scenario: &Scenario) -> Result<Self, StudyError> {
         Self::create_with(path, plan, scenario, &Registry::builtin())
     }
 
-    /// The same with methods of one's own.
+    /// The same with user-defined methods.
     pub fn create_with(
         path: &Path,
         plan: Plan,
         scenario: &Scenario,
         registry: &Registry,
     ) -> Result<Self, StudyError> {
-        plan.jobs(scenario, registry)?; // all that is asked for exists
+        plan.jobs(scenario, registry)?; // everything in the plan exists
         plan.check(scenario, registry).map_err(StudyError::Plan)?;
         let files = [(SCENARIO.to_owned(), scenario.to_toml()), (PLAN.to_owned(), plan.to_json())];
         let other = |reason: String| StudyError::Other { path: path.to_owned(), reason };
@@ -113,7 +113,8 @@ impl StudyFolder {
                 return Err(other("files without a study.json".into()));
             }
         }
-        // Another shard may have begun the same study meanwhile, or another process another one.
+        // Another shard may have begun the same study in the meantime, or another process another
+        // one.
         let there = Self::open_with(path, registry)?;
         if !holds(path, &files[..1])? {
             let reason = scenarios_differ(&there.scenario, scenario);
@@ -128,7 +129,7 @@ impl StudyFolder {
         Self::open_with(path, registry)
     }
 
-    /// Runs in a folder that belong to no plan: nothing but their folders is kept there.
+    /// Runs in a folder without a plan, which holds only their folders.
     pub fn of_jobs(path: &Path, scenario: &Scenario, jobs: Vec<Job>) -> Self {
         let plan = Plan {
             question: StudyKind::Compare,
@@ -147,7 +148,7 @@ impl StudyFolder {
         Self::open_with(path, &Registry::builtin())
     }
 
-    /// The same with methods of one's own.
+    /// The same with user-defined methods.
     pub fn open_with(path: &Path, registry: &Registry) -> Result<Self, StudyError> {
         let file = path.join(PLAN);
         let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
@@ -166,18 +167,18 @@ impl StudyFolder {
         Ok(Self { path: path.to_owned(), plan, scenario, jobs, kept })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The scenario that everything starts from, as TOML.
+    /// The base scenario of all runs, as TOML.
     pub fn scenario_text(&self) -> Result<String, StudyError> {
         let path = self.path.join(SCENARIO);
         Ok(fs::read_to_string(&path).map_err(RecordError::io("read", &path))?)
     }
 
-    /// What became of a run.
+    /// The outcome of a run.
     pub fn outcome(&self, job: &Job) -> Result<Outcome, StudyError> {
         let path = self.path.join(job.folder());
         if let Some(folder) = begun(&path, job)? {
@@ -209,14 +210,14 @@ impl StudyFolder {
         self.kept[at].as_ref()
     }
 
-    /// Notes beside the place of a run why it failed.
+    /// Writes a note beside the folder of a run on why it failed.
     pub(super) fn note_failure(&self, job: &Job, reason: &str) -> Result<(), RecordError> {
         let path = note(&self.path.join(job.folder()));
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
         write_beside(folder, &[(name.to_string_lossy().into_owned(), note_text(reason))])
     }
 
-    /// Takes such a note away.
+    /// Removes such a note.
     pub(super) fn forget_failure(&self, job: &Job) {
         let _ = fs::remove_file(note(&self.path.join(job.folder())));
     }
@@ -231,8 +232,8 @@ impl StudyFolder {
     }
 }
 
-/// A registry with the methods of a plan that only the runs of the study know: those that declared
-/// themselves.
+/// A registry with the methods of a plan that are known from the runs of the study only: those with
+/// a declaration in the manifest.
 fn recorded_too(path: &Path, plan: &Plan, registry: &Registry) -> Registry {
     let mut registry = registry.clone();
     for Subject { point, method } in plan.subjects() {
@@ -246,14 +247,14 @@ fn recorded_too(path: &Path, plan: &Plan, registry: &Registry) -> Registry {
             declaration(&manifest).ok().flatten().filter(|_| manifest["method"] == json!(method))
         };
         if let Some(declared) = entries.into_iter().find_map(of_run) {
-            // A name that no method may have is refused with the plan.
+            // An invalid name is refused with the plan.
             let _ = registry.add(Method::recorded(&method, declared));
         }
     }
     registry
 }
 
-/// Whether a folder holds these files as they are.
+/// Whether a folder holds these files with the same content.
 fn holds(path: &Path, files: &[(String, String)]) -> Result<bool, RecordError> {
     for (name, text) in files {
         let file = path.join(name);
@@ -270,8 +271,8 @@ fn holds(path: &Path, files: &[(String, String)]) -> Result<bool, RecordError> {
     Ok(true)
 }
 
-/// Whether a study may begin in a folder. What another shard is just writing there is hidden or is
-/// the same scenario; another scenario is somebody's own.
+/// Whether a study may begin in a folder. Files that another shard is writing there are hidden or
+/// are the same scenario; a different scenario belongs to the user.
 fn is_free(path: &Path, scenario: &str) -> Result<bool, RecordError> {
     let is_ours = |entry: &fs::DirEntry| {
         let name = entry.file_name();
@@ -289,8 +290,8 @@ fn is_free(path: &Path, scenario: &str) -> Result<bool, RecordError> {
     }
 }
 
-/// Writes files that other shards may be writing at the same moment, with the same content: each
-/// aside under a name of its own, then in place.
+/// Writes files that other shards may be writing at the same time, with the same content: each
+/// under a unique name first, then renamed.
 fn appear(path: &Path, files: &[(String, String)]) -> Result<(), RecordError> {
     fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
     for (name, text) in files {
@@ -301,19 +302,19 @@ fn appear(path: &Path, files: &[(String, String)]) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// What a note on a failed run says.
+/// The text of the note on a failed run.
 pub(super) fn note_text(reason: &str) -> String {
     serde_json::to_string_pretty(&json!({ "reason": reason })).unwrap_or_default() + "\n"
 }
 
-/// Where the note on a failed run lies: beside the place of its folder.
+/// The path of the note on a failed run: beside the run folder.
 pub(super) fn note(run: &Path) -> PathBuf {
     let name = run.file_name().map(|name| name.to_string_lossy().into_owned());
     run.with_file_name(format!("{}.failed.json", name.unwrap_or_default()))
 }
 
-/// The folder of a run that has begun. A run of the same name must be the same run: a study is not
-/// mixed from two.
+/// The folder of a run that has begun. A run of the same name must have the same scenario: a study
+/// must not mix the runs of two.
 fn begun(path: &Path, job: &Job) -> Result<Option<RunFolder>, RecordError> {
     let folder = match RunFolder::open(path) {
         Ok(folder) => folder,
@@ -329,8 +330,8 @@ fn begun(path: &Path, job: &Job) -> Result<Option<RunFolder>, RecordError> {
     Err(RecordError::Malformed { path: folder.path().join("manifest.json"), reason })
 }
 
-/// A finished run must be of the method and the seed that its folder is named after: a copy under
-/// another name would count twice. One that is not finished is checked by its checkpoint.
+/// A finished run must have the method and the seed in the name of its folder: a copy under another
+/// name would count twice. An unfinished run is checked by its checkpoint.
 fn check_subject(folder: &RunFolder, job: &Job) -> Result<(), RecordError> {
     let manifest = folder.read_manifest()?;
     let Seeds { seed, replicate } = job.seed;
@@ -349,7 +350,7 @@ fn check_subject(folder: &RunFolder, job: &Job) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Folders that hold shards of the same study put together, in the order in which they came.
+/// Groups the folders by study, in the order in which they are given.
 pub fn by_study(folders: &[StudyFolder]) -> Vec<Vec<&StudyFolder>> {
     let scenario = |folder: &StudyFolder| fs::read(folder.path.join(SCENARIO)).ok();
     let same = |a: &StudyFolder, b: &StudyFolder| a.plan == b.plan && scenario(a) == scenario(b);
@@ -363,8 +364,8 @@ pub fn by_study(folders: &[StudyFolder]) -> Vec<Vec<&StudyFolder>> {
     studies
 }
 
-/// The runs of one study out of the folders that hold shards of it. A run that is complete in any of
-/// them is complete.
+/// The runs of one study from the folders of its shards. A run is complete if it is complete in any
+/// of them.
 pub fn merged(shards: &[&StudyFolder]) -> Result<Vec<RunResult>, StudyError> {
     let result = |job: &Job| {
         let mut outcome = Outcome::Missing;

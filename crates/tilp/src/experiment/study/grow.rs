@@ -1,4 +1,4 @@
-//! A study that grows: more methods, seeds, points or replicates of the same question on the same
+//! Extension of a study: more methods, seeds, points or replicates of the same question on the same
 //! scenario.
 
 use super::questions::reference;
@@ -6,8 +6,8 @@ use super::{Plan, PlannedPoint};
 use crate::scenario::Scenario;
 
 impl Plan {
-    /// This plan and all that is asked here besides: what was there first comes first. The error says
-    /// which question differs.
+    /// This plan extended by another one; existing entries come first. The error names the
+    /// difference.
     pub fn joined(&self, other: &Self) -> Result<Self, String> {
         if self.question != other.question {
             return Err(format!("question is `{}`, not `{}`", self.question, other.question));
@@ -48,7 +48,7 @@ fn join(point: &mut PlannedPoint, new: &PlannedPoint) -> Result<(), String> {
     Ok(())
 }
 
-/// The first key in which two scenarios differ: what stands in a study, and what is asked for now.
+/// The first key in which two scenarios differ: that of a study, and the requested one.
 pub(super) fn scenarios_differ(there: &Scenario, asked: &Scenario) -> Option<String> {
     let (there, asked) = (there.values(), asked.values());
     let value = |all: &[(String, String)], key: &str| {

@@ -29,7 +29,7 @@ impl StudyKind {
         matches!(self, Self::Sweep(_))
     }
 
-    /// Its name in names of folders.
+    /// Its name as part of a folder name.
     pub fn folder(self) -> String {
         self.to_string().replace(' ', "-")
     }

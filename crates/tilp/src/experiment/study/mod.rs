@@ -1,8 +1,8 @@
 //! A study: every method with every seed at every point of a question, one run each.
 //!
-//! A study is a fixed list of [`Job`]s, so that shards, restarts and machines agree on who does what
-//! and where it lies. Finished runs are never done again; interrupted ones continue. A study can grow by
-//! methods, seeds, points and replicates.
+//! A study is a fixed list of [`Job`]s, so that shards, restarts and machines agree on the jobs of
+//! each and on their folders. Finished runs are not repeated; interrupted ones continue. Methods,
+//! seeds, points and replicates can be added to a study.
 
 mod check;
 mod equal_budget;
@@ -88,7 +88,7 @@ pub struct Subject {
 /// One run of a study.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Which row of the tables it belongs to.
+    /// Its row in the tables.
     pub subject: Subject,
     /// The scenario with all overrides.
     pub scenario: Scenario,
@@ -101,14 +101,14 @@ pub struct Job {
 /// A share of a study: every `count`-th job from `index` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// From zero.
+    /// Its index, from zero.
     pub index: usize,
-    /// Shards in all.
+    /// Number of shards.
     pub count: usize,
 }
 
 impl Shard {
-    /// Everything.
+    /// The whole study.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
     /// Reads `i/N`.
@@ -122,7 +122,7 @@ impl Shard {
 }
 
 impl Job {
-    /// Its folder below that of the study.
+    /// Its folder, relative to that of the study.
     pub fn folder(&self) -> PathBuf {
         let point = folder_name(&self.subject.point);
         let method = folder_name(&self.subject.method);
@@ -130,7 +130,7 @@ impl Job {
         PathBuf::from("runs").join(point).join(name)
     }
 
-    /// How many final episodes it has.
+    /// Number of its final episodes.
     pub fn episodes(&self) -> Episodes {
         let (n, each) = (self.scenario.n_terminals_at_end(), self.scenario.final_episodes());
         Episodes { all: (n * each) as u64, far: (n_far(n) * each) as u64 }
@@ -138,8 +138,8 @@ impl Job {
 }
 
 impl PlannedPoint {
-    /// The scenario of the point's runs with a seed; `None` if the point has budgets and none for this
-    /// seed.
+    /// The scenario of the point's runs with a seed; `None` if the point has budgets, but none for
+    /// this seed.
     fn scenario_of(
         &self,
         scenario: &Scenario,
@@ -153,7 +153,7 @@ impl PlannedPoint {
 }
 
 impl Plan {
-    /// All runs on variants of the scenario, seeds outermost: a study that was cut short has whole
+    /// All runs on variants of the scenario, seeds outermost: an interrupted study then has whole
     /// seeds, not whole methods.
     pub fn jobs(
         &self,
@@ -165,7 +165,7 @@ impl Plan {
             let scenario = scenario.varied(&point.overrides)?;
             for label in &point.methods {
                 let method = registry.method(label)?;
-                method.training(&scenario)?; // a fixed compression is within the limit
+                method.training(&scenario)?; // checks that a fixed compression is within the limit
                 points.push((point, scenario.clone(), method));
             }
         }
@@ -184,7 +184,7 @@ impl Plan {
         Ok(jobs)
     }
 
-    /// It as `study.json` has it.
+    /// The plan as text of `study.json`.
     fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a plan is plain data") + "\n"
     }

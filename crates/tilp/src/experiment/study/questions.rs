@@ -3,10 +3,10 @@
 use super::{Plan, PlannedPoint, StudyKind, Subject};
 use crate::scenario::{Scenario, method};
 
-/// What all questions are asked of.
+/// The settings that all questions share.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The scenario that everything starts from.
+    /// The base scenario of all runs.
     pub scenario: Scenario,
     /// Methods; empty for those of the paper.
     pub methods: Vec<String>,
@@ -20,8 +20,8 @@ pub struct Question {
 const EIGHT: [&str; 8] =
     ["fedavg", "splitnn", "splitfed", "adaptsfl", "ga-sfl", "hsfl", "asfl", "fedsl"];
 
-/// Names that stand for several methods: the rows of the main table, the eight as they were published,
-/// and the eight with guard and fixed compressions.
+/// Names of groups of methods: the rows of the main table, the eight published methods, and the
+/// eight with guard and fixed compressions.
 pub const GROUPS: [&str; 3] = ["main", "published", "compressed"];
 
 /// The methods that a name stands for.
@@ -40,7 +40,7 @@ fn group(name: &str) -> Vec<String> {
     }
 }
 
-/// Those of the paper's figures.
+/// The methods of the paper's figures.
 const SHOWN: [&str; 4] = ["tilp", "hsfl+guard", "asfl+guard", "fedsl+guard"];
 
 /// TiLP without one of its parts: name and override.
@@ -66,7 +66,7 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// The methods that are named, each once, or the usual ones.
+/// The named methods, each once; the usual ones if none is named.
 fn or_else(named: &[String], usual: &[&str]) -> Vec<String> {
     let named = if named.is_empty() { owned(usual) } else { named.to_vec() };
     let mut methods: Vec<String> = Vec::new();
@@ -78,7 +78,7 @@ fn or_else(named: &[String], usual: &[&str]) -> Vec<String> {
     methods
 }
 
-/// The row that the others are compared with: TiLP, or without it the first.
+/// The row that the others are compared with: TiLP, else the first.
 pub(super) fn reference(points: &[PlannedPoint]) -> Subject {
     let subject = |point: &PlannedPoint, method: &str| Subject {
         point: point.label.clone(),
@@ -130,7 +130,7 @@ pub fn ablations(asked: &Question) -> Plan {
 pub enum Axis {
     /// Share of the activations that is kept, 1 - q.
     Retention,
-    /// Which cuts there are.
+    /// The admissible cuts.
     Split,
     /// Number of terminals.
     Terminals,
@@ -140,16 +140,16 @@ pub enum Axis {
     Mass,
     /// The band in megahertz.
     Bandwidth,
-    /// What becomes of a terminal that misses the deadline.
+    /// Treatment of terminals that miss the deadline.
     Late,
     /// Which payload is billed.
     Payload,
-    /// How far the true hardware and noise may be off the data sheet, as a factor.
+    /// Largest deviation of the true hardware and noise from the data sheet, as a factor.
     Hidden,
 }
 
 impl Axis {
-    /// All, with the names that are typed.
+    /// All axes, with their names on the command line.
     pub const ALL: [(&str, Self); 9] = [
         ("retention", Self::Retention),
         ("split", Self::Split),
@@ -162,7 +162,7 @@ impl Axis {
         ("hidden", Self::Hidden),
     ];
 
-    /// The axis of a name.
+    /// The axis with a name.
     pub fn named(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, axis)| *axis);
         let known = Self::ALL.map(|(name, _)| name).join(", ");
@@ -174,7 +174,7 @@ impl Axis {
         Self::ALL.iter().find(|(_, axis)| *axis == self).map_or("", |(name, _)| name)
     }
 
-    /// What it is called on an axis of a figure, with its unit.
+    /// Its title on an axis of a figure, with its unit.
     pub fn title(self) -> &'static str {
         match self {
             Self::Retention => "retention 1 - q",
@@ -204,8 +204,8 @@ impl Axis {
         }
     }
 
-    /// The methods of the figures. Who is late matters without the guard; against a twin that starts
-    /// badly wrong stands a rule that uses none.
+    /// The methods of the figures. Late terminals matter without the guard only; with hidden errors
+    /// TiLP is compared with a rule that uses no twin.
     fn shown(self) -> &'static [&'static str] {
         match self {
             Self::Late => &["tilp", "hsfl", "asfl", "fedsl"],
@@ -245,10 +245,11 @@ impl Axis {
             Self::Retention => {
                 let q = 1.0 - self.number(value, 0.0, 1.0)?;
                 let rounded = (q * 1e6).round() / 1e6;
-                // 1 - 0.8 is a last bit below 0.2: the bound must not lie below what is given.
+                // In floating point 1 - 0.8 is slightly below 0.2: the bound must not be below the
+                // given q.
                 let q = q.max(rounded);
-                // TiLP decides q up to this bound; the reference rules and the published methods, which
-                // do not decide it, are given it.
+                // TiLP decides q up to this bound. Reference rules and published methods do not
+                // decide q; they get this value.
                 for label in &mut methods {
                     let given = format!("{label}+q{rounded}");
                     if q > 0.0 && method(&given).is_ok() {
@@ -276,7 +277,7 @@ impl Axis {
                 format!("model.cuts={chosen:?}")
             }
             Self::Terminals => format!("cell.n_terminals={}", self.number(value, 1.0, 1e5)? as u64),
-            // Less noise is more signal.
+            // A lower noise figure is a higher signal-to-noise ratio.
             Self::Snr => {
                 let figure = base.noise_figure_db() - self.number(value, -60.0, 60.0)?;
                 format!("cell.noise_figure_db={figure}")
@@ -298,7 +299,7 @@ impl Axis {
     }
 }
 
-/// A figure: the methods of the paper's figures along an axis; no value means the usual ones.
+/// A figure: methods along an axis. Without methods or values the usual ones are used.
 pub fn sweep(axis: Axis, values: &[String], asked: &Question) -> Result<Plan, String> {
     let methods = or_else(&asked.methods, axis.shown());
     let values = if values.is_empty() { owned(axis.usual()) } else { values.to_vec() };

@@ -8,19 +8,19 @@ use crate::round::SuccessCount;
 use crate::scenario::Seeds;
 use crate::statistics::{Estimate, bootstrap_mean, effect_size, mean, sign_flip, student_mean};
 
-/// What of a summary stands in tables, under the name it has in files.
+/// A value of a summary in tables, under its name in files.
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
-    /// Whether more is better, or less; none if neither.
+    /// Whether more is better, or less; `None` if neither.
     pub more_is_better: Option<bool>,
-    /// Its value; none where it was not reached or not measured.
+    /// Its value; `None` if it was not reached or not measured.
     pub value: fn(&Summary) -> Option<f64>,
-    /// Of how many episodes it is the share that succeeded, if it is one.
+    /// For a share of successful episodes: the number of all episodes.
     pub episodes: Option<fn(&Episodes) -> u64>,
 }
 
-/// How many final episodes a run has.
+/// Number of final episodes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Episodes {
     /// Of all terminals.
@@ -30,7 +30,7 @@ pub struct Episodes {
 }
 
 impl Metric {
-    /// The metric of a name that stands in the source.
+    /// The metric with a name that is written in the source.
     pub(super) fn named(name: &str) -> &'static Self {
         METRICS.iter().find(|metric| metric.name == name).expect("one of the metrics")
     }
@@ -118,22 +118,22 @@ pub const TABLE_COLUMNS: [(&str, &str); 15] = [
 /// One method at one point over its seeds.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Which.
+    /// Point and method.
     pub subject: Subject,
     /// The complete runs with their seeds and replicates.
     pub runs: Vec<(Seeds, Finished)>,
-    /// Seeds and reasons of those that failed.
+    /// Seeds and reasons of failed runs.
     pub failed: Vec<(Seeds, String)>,
-    /// Seeds of those that are not there.
+    /// Seeds of missing runs.
     pub missing: Vec<Seeds>,
     /// Final episodes of each run.
     pub episodes: Episodes,
 }
 
-/// A row against the one it is compared with, over the seeds that both have: that one less the row.
+/// The comparison of a row with its reference, over the seeds that both have: reference less row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairing {
-    /// Seeds.
+    /// Number of seeds.
     pub pairs: usize,
     /// The mean difference, with Student's interval.
     pub difference: Estimate,
@@ -146,17 +146,17 @@ pub struct Pairing {
 /// The rows of a study.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// In the order of the plan.
+    /// The rows in the order of the plan.
     pub rows: Vec<Row>,
-    /// Which row the others are compared with.
+    /// Index of the row that the others are compared with.
     pub reference: usize,
-    /// Whether the points are problems of their own, as those of a sweep are: rows are then compared
-    /// and ranked within their point, with the reference's method there.
+    /// Whether every point is a separate problem, as in a sweep: rows are then compared and ranked
+    /// within their point, with the reference's method there.
     pub by_point: bool,
 }
 
 impl Row {
-    /// The value of a metric for every seed with a run: the mean over its replicates, none unless
+    /// The value of a metric for every seed with a run: the mean over its replicates, `None` unless
     /// all of them have a value.
     pub fn by_seed(&self, metric: &Metric) -> BTreeMap<u64, Option<f64>> {
         let mut values: BTreeMap<u64, Vec<Option<f64>>> = BTreeMap::new();
@@ -170,20 +170,21 @@ impl Row {
         values.into_iter().map(|(seed, values)| (seed, pooled(values))).collect()
     }
 
-    /// Seeds with a run.
+    /// Number of seeds with a run.
     pub fn n_seeds(&self) -> usize {
         self.runs.iter().map(|(one, _)| one.seed).collect::<BTreeSet<u64>>().len()
     }
 
-    /// Values of a metric where there are any, with their seeds; replicates are pooled.
+    /// The values of a metric, with their seeds; seeds without a value are skipped, replicates are
+    /// pooled.
     pub fn values(&self, metric: &Metric) -> Vec<(u64, f64)> {
         let value = |(seed, value): (u64, Option<f64>)| Some((seed, value?));
         self.by_seed(metric).into_iter().filter_map(value).collect()
     }
 
-    /// The mean over seeds with its interval: Wilson's on the episodes of all runs for a success, the
-    /// bootstrap over seeds for the rest. None unless every complete run has a value: a mean over
-    /// those runs only that reached a threshold would make a method look better for failing.
+    /// The mean over seeds with its interval: Wilson's on the episodes of all runs for a success,
+    /// the bootstrap over seeds for the rest. `None` unless every complete run has a value: a mean
+    /// over only the runs that reached a threshold would favour methods that fail often.
     pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         let values: Vec<f64> = self.values(metric).into_iter().map(|(_, value)| value).collect();
         if values.len() < self.n_seeds() {
@@ -206,18 +207,18 @@ impl Row {
         tasks.into_values().collect()
     }
 
-    /// Whether it is told the hidden truth: then it is a reference, and no rival of a method.
+    /// Whether the method gets hidden true values: then it is a reference, not a rival.
     pub(super) fn is_told(&self) -> bool {
         ["clairvoyant", "oracle"].contains(&&self.subject.method[..])
     }
 
-    /// Whether every seed that was asked for has its run.
+    /// Whether every planned run is complete.
     pub(super) fn is_complete(&self) -> bool {
         !self.runs.is_empty() && self.failed.is_empty() && self.missing.is_empty()
     }
 
-    /// How many seeds have their run, of how many if not all; with replicates as seeds times
-    /// replicates.
+    /// The number of complete runs as text, with the planned number if some are missing; with
+    /// replicates as seeds times replicates.
     pub(super) fn seeds(&self) -> String {
         let (done, failed) = (self.runs.len(), self.failed.len());
         let asked = self.asked();
@@ -233,13 +234,13 @@ impl Row {
         }
     }
 
-    /// Every seed and replicate that was asked for.
+    /// All planned seeds and replicates.
     fn asked(&self) -> Vec<Seeds> {
         let done = self.runs.iter().map(|(seed, _)| *seed);
         done.chain(self.failed.iter().map(|(seed, _)| *seed)).chain(self.missing.clone()).collect()
     }
 
-    /// The mean as text, or in how many runs there was a value.
+    /// The mean as text, or the number of seeds with a value.
     pub(super) fn cell(&self, metric: &Metric, scale: f64, digits: usize) -> String {
         let reached = self.values(metric).len();
         match self.estimate(metric) {
@@ -266,7 +267,7 @@ const PRINTED: [(&str, &str, f64, usize); 8] = [
     ("violation", "violation_mean", 1.0, 4),
 ];
 
-/// Columns of the table for a terminal: title, metric, factor.
+/// Columns of the table for the console: title, metric, factor.
 const COMPACT: [(&str, &str, f64); 6] = [
     ("succ %", "success_final", 1e2),
     ("far %", "success_far", 1e2),
@@ -276,7 +277,7 @@ const COMPACT: [(&str, &str, f64); 6] = [
     ("air MB", "air_total_bytes", 1e-6),
 ];
 
-/// A number in at most seven letters: huge ones in powers of ten.
+/// A number in at most seven characters: large ones in powers of ten.
 fn short_number(value: f64) -> String {
     match value.abs() {
         huge if huge >= 1e5 => format!("{value:.1e}"),
@@ -304,13 +305,13 @@ impl Table {
         };
         let rows: Vec<Row> = plan.subjects().into_iter().map(row).collect();
         let reference = rows.iter().position(|row| row.subject == plan.reference).unwrap_or(0);
-        // A budget is another one at every point.
+        // Every point has a different budget.
         let by_point = plan.question.is_sweep() || plan.question == StudyKind::EqualBudget;
         Self { rows, reference, by_point }
     }
 
-    /// The row that a row is compared with; none for that one itself, and for a point of a sweep
-    /// without the reference's method.
+    /// The row that a row is compared with; `None` for the reference itself, and at a point without
+    /// the reference's method.
     pub fn compared_with(&self, row: usize) -> Option<usize> {
         let reference = &self.rows[self.reference].subject.method;
         let is_at = |other: &&Row| {
@@ -324,7 +325,7 @@ impl Table {
         found.filter(|found| *found != row)
     }
 
-    /// A row against the one it is compared with; none without a common seed.
+    /// The comparison of a row with its reference; `None` without a common seed.
     pub fn pairing(&self, row: usize, metric: &Metric) -> Option<Pairing> {
         let reference = self.compared_with(row)?;
         let (ours, theirs) = (self.rows[reference].values(metric), self.rows[row].values(metric));
@@ -337,18 +338,18 @@ impl Table {
             pairs: differences.len(),
             difference: student_mean(&differences)?,
             effect: effect_size(&differences),
-            // With two seeds it cannot be below one half.
+            // With two seeds p cannot be below one half.
             p: sign_flip(&differences).filter(|_| differences.len() >= 3),
         })
     }
 
-    /// What kind of scenario the runs are of, where that needs saying.
+    /// The note on the kind of scenario, if the runs have one.
     pub fn note(&self) -> Option<&str> {
         let mut runs = self.rows.iter().flat_map(|row| &row.runs);
         runs.find_map(|(_, run)| run.summary.note.as_deref())
     }
 
-    /// Lines as CSV. Where there is a note, every line has it in a last column.
+    /// Lines as CSV. If there is a note, it is the last column of every line.
     fn csv(&self, mut lines: Vec<Vec<String>>) -> String {
         if let Some(note) = self.note() {
             let notes = std::iter::once("note").chain(std::iter::repeat(note));
@@ -357,8 +358,8 @@ impl Table {
         csv_text(&lines)
     }
 
-    /// The metrics that are written. Metrics that version 1 of the program did not have are left
-    /// out if no run has a value, so that tables of old runs stay as they are.
+    /// The metrics in the files. Metrics that version 1 of the program did not have are left out if
+    /// no run has a value, so that tables of old runs do not change.
     fn metrics(&self) -> Vec<&'static Metric> {
         const LATER: [&str; 3] = ["success_area", "server_steps_per_round", "unfit_total"];
         let runs = || self.rows.iter().flat_map(|row| &row.runs);
@@ -367,7 +368,7 @@ impl Table {
         METRICS.iter().filter(written).collect()
     }
 
-    /// One line a run: every metric, or why there is none.
+    /// One line per run: every metric, or the reason for their absence.
     pub fn runs_csv(&self) -> String {
         let replicated = self.rows.iter().flat_map(Row::asked).any(|one| one.replicate > 0);
         let metrics = self.metrics();
@@ -402,8 +403,8 @@ impl Table {
         self.csv(lines)
     }
 
-    /// One line for every row and metric: mean, interval, and the comparison with the reference, of a
-    /// sweep with its method at the same point.
+    /// One line for every row and metric: mean, interval, and the comparison with the reference, in
+    /// a sweep with its method at the same point.
     pub fn table_csv(&self) -> String {
         let head = TABLE_COLUMNS.map(|(name, _)| name);
         let mut lines = vec![head.map(str::to_owned).to_vec()];
@@ -426,7 +427,7 @@ impl Table {
         self.csv(lines)
     }
 
-    /// The table as text for people, in Markdown: means over seeds with 95 % intervals.
+    /// The table in Markdown: means over seeds with 95 % intervals.
     pub fn markdown(&self) -> String {
         let several = self.rows.iter().any(|row| row.subject.point != self.rows[0].subject.point);
         let mut lines = Vec::new();
@@ -452,7 +453,7 @@ impl Table {
         lines.join("\n") + "\n"
     }
 
-    /// The table for a terminal: means alone, in lines of at most 80 letters.
+    /// The table for the console: means only, in lines of at most 80 characters.
     pub fn compact(&self) -> String {
         let several = self.rows.iter().any(|row| row.subject.point != self.rows[0].subject.point);
         let mut text = format!("{:24}{:>7}", "", "seeds");
@@ -476,7 +477,7 @@ impl Table {
         text
     }
 
-    /// What failed and what is not there, in words.
+    /// Lines of text on failed and missing runs.
     pub(super) fn gaps(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for row in &self.rows {
@@ -493,7 +494,7 @@ impl Table {
     }
 }
 
-/// A method whatever compression it was given: along a sweep of retention it goes by one name.
+/// The name of a method without its compression: a sweep of retention uses one name.
 pub(super) fn without_q(method: &str) -> &str {
     method.split_once("+q").map_or(method, |(plain, _)| plain)
 }

@@ -1,5 +1,5 @@
-//! TiLP against what it set out to reach (`docs/aims.toml`): the best of the eight with guard, metric by
-//! metric, and the row with the highest success of all.
+//! TiLP against its aims (`docs/aims.toml`): compared with the best of the eight published methods
+//! with guard, metric by metric, and with the row of the highest success.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::experiment::study::{Metric, Plan, Row, StudyKind, Table};
 use crate::statistics::{Estimate, mean, student_mean};
 
-/// How TiLP is held against a rival.
+/// How TiLP is compared with a rival.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Measure {
@@ -19,7 +19,7 @@ enum Measure {
     Ratio,
 }
 
-/// One aim: the difference or the ratio that is asked for.
+/// One aim: the required difference or ratio.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Aim {
@@ -33,7 +33,7 @@ struct Aim {
 }
 
 impl Aim {
-    /// What is asked for, in words.
+    /// The requirement as text.
     fn threshold(&self, asked: f64) -> String {
         match self.measure {
             Measure::Points => format!("at least {asked:+.1} points"),
@@ -41,7 +41,7 @@ impl Aim {
         }
     }
 
-    /// Whether a difference in points, or the logarithm of a ratio, is what is asked.
+    /// Whether a difference in points, or the logarithm of a ratio, meets the requirement.
     fn is_met(&self, value: f64, asked: f64) -> bool {
         match self.measure {
             Measure::Points => value >= asked,
@@ -50,7 +50,7 @@ impl Aim {
     }
 }
 
-/// Everything that is asked for.
+/// All aims.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Aims {
@@ -65,14 +65,14 @@ static AIMS: LazyLock<Aims> = LazyLock::new(|| {
     toml::from_str(text).expect("a test reads the aims")
 });
 
-/// What became of one seed that both rows have a run of, if either got there at all.
+/// The comparison on one seed with a run of both rows, if at least one has a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Meeting {
     /// Both have a value: the difference in points or the logarithm of the ratio.
     Both(f64),
     /// Only TiLP reached the threshold.
     Ours,
-    /// Only the rival did.
+    /// Only the rival reached it.
     Theirs,
 }
 
@@ -89,7 +89,7 @@ pub(crate) const HEAD: [&str; 9] = [
     "verdict",
 ];
 
-/// Fewer seeds give no verdict.
+/// Least number of seeds for a verdict.
 pub(super) const LEAST_SEEDS: usize = 3;
 
 fn too_few(n_seeds: usize) -> String {
@@ -97,7 +97,7 @@ fn too_few(n_seeds: usize) -> String {
     format!("none: {n_seeds} {seeds}, needs {LEAST_SEEDS}")
 }
 
-/// The verdicts as text in Markdown; none where TiLP was compared with nothing.
+/// The verdicts in Markdown; `None` if TiLP was not compared with another row.
 pub(crate) fn markdown(plan: &Plan, table: &Table) -> Option<String> {
     let lines = lines(plan, table)?;
     let mut text = format!("| {} |\n|{}\n", HEAD.join(" | "), "---|".repeat(HEAD.len()));
@@ -107,11 +107,11 @@ pub(crate) fn markdown(plan: &Plan, table: &Table) -> Option<String> {
     Some(text)
 }
 
-/// A line for every aim: title; rival, comparison, threshold and verdict twice. None without a row that TiLP can
-/// be held against; where none of the eight ran with guard alone, the first half says so.
+/// A line for every aim: title; rival, comparison, threshold and verdict twice. `None` without a
+/// row to compare with. If none of the eight ran with guard alone, the first half says so.
 pub(crate) fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 9]>> {
     let ours = table.rows.get(table.reference).filter(|row| row.subject.method == "tilp")?;
-    // The aims are about policies that move robots.
+    // The aims concern policies that control robots.
     if plan.question != StudyKind::Compare || ours.runs.is_empty() || table.note().is_some() {
         return None;
     }
@@ -133,7 +133,7 @@ pub(crate) fn lines(plan: &Plan, table: &Table) -> Option<Vec<[String; 9]>> {
     Some(lines)
 }
 
-/// The row with the highest success, TiLP and the rows that are told the truth apart.
+/// The row with the highest success, except TiLP and the references with hidden true values.
 fn strongest(table: &Table) -> Option<&Row> {
     let success = |row: &Row| row.estimate(Metric::named("success_final")).map(|one| one.mean);
     let rivals = table
@@ -145,9 +145,10 @@ fn strongest(table: &Table) -> Option<&Row> {
     rivals.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, row)| row)
 }
 
-/// The best of some rows: who got there with the largest share of the seeds that TiLP has too, then
-/// who TiLP does worst against on those that both reached, then who has the most success. A row with
-/// fewer seeds is not passed over for that.
+/// The best of some rows: first the one that reached the threshold on the largest share of the
+/// seeds that it has in common with TiLP; then the one with the best result against TiLP on the
+/// seeds where both reached it; then the one with the highest success. A row with fewer seeds is
+/// not at a disadvantage.
 fn best<'a>(ours: &Row, rows: &[&'a Row], aim: &Aim) -> Option<&'a Row> {
     let key = |row: &Row| {
         let theirs: Vec<_> = paired(ours, row, aim).into_iter().map(|(_, other)| other).collect();
@@ -161,12 +162,12 @@ fn best<'a>(ours: &Row, rows: &[&'a Row], aim: &Aim) -> Option<&'a Row> {
         let orders = a.iter().zip(b).map(|(a, b)| a.total_cmp(b));
         orders.fold(Ordering::Equal, Ordering::then)
     };
-    // Of rows that are level the first.
+    // Of equal rows the first.
     let placed = rows.iter().rev().filter_map(|row| Some((key(row)?, *row)));
     placed.max_by(|(a, _), (b, _)| better(a, b)).map(|(_, row)| row)
 }
 
-/// What both rows came to, seed by seed of those that both have a run of.
+/// The values of both rows on the seeds with a run of both.
 fn paired(ours: &Row, rival: &Row, aim: &Aim) -> Vec<(Option<f64>, Option<f64>)> {
     let metric = Metric::named(&aim.metric);
     let theirs = rival.by_seed(metric);
@@ -186,7 +187,7 @@ fn meetings(ours: &Row, rival: &Row, aim: &Aim) -> Vec<Meeting> {
     paired(ours, rival, aim).into_iter().filter_map(meeting).filter(is_number).collect()
 }
 
-/// The values of the seeds on which both got there.
+/// The differences or ratios of the seeds on which both have a value.
 fn both(meetings: &[Meeting]) -> Vec<f64> {
     let value = |meeting: &Meeting| match meeting {
         Meeting::Both(value) => Some(*value),
@@ -195,7 +196,7 @@ fn both(meetings: &[Meeting]) -> Vec<f64> {
     meetings.iter().filter_map(value).collect()
 }
 
-/// In how many runs a threshold was reached, where not in all.
+/// On how many seeds a threshold was reached; empty if on all.
 fn reached(row: &Row, aim: &Aim) -> String {
     let values = row.values(Metric::named(&aim.metric)).len();
     let all = row.n_seeds();
@@ -234,8 +235,9 @@ fn compared(estimate: Estimate, aim: &Aim) -> String {
     }
 }
 
-/// The verdict where on some seed only one of the two got there, of which there is no ratio: on how
-/// many seeds TiLP won. A seed is won where the ratio is what is asked, or where only TiLP got there.
+/// The verdict if on some seed only one of the two reached the threshold, so that there is no
+/// ratio: the number of seeds that TiLP won. It wins a seed if the ratio meets the requirement, or
+/// if only TiLP reached the threshold.
 fn counted(meetings: &[Meeting], aim: &Aim, asked: f64) -> String {
     let is_won = |meeting: &&Meeting| match meeting {
         Meeting::Both(value) => aim.is_met(*value, asked),
@@ -257,7 +259,7 @@ fn shown(estimate: Estimate, text: impl Fn(f64) -> String) -> String {
     text(estimate.mean) + &interval
 }
 
-/// Met or missed where the whole interval agrees.
+/// Met or missed if the whole interval agrees.
 fn verdict(estimate: Estimate, aim: &Aim, asked: f64) -> &'static str {
     let good = |value: f64| aim.is_met(value, asked);
     let Some(ends) = estimate.interval else { return "-" };
@@ -298,7 +300,7 @@ mod tests {
         assert_eq!(AIMS.aim.len(), 10);
         for aim in &AIMS.aim {
             assert_eq!(Metric::named(&aim.metric).name, aim.metric);
-            // Never to be worse than the strongest row, and further ahead of the best of the eight.
+            // At least level with the strongest row, and further ahead of the best of the eight.
             let is_ahead = match aim.measure {
                 Measure::Points => 0.0 <= aim.strongest && aim.strongest <= aim.best,
                 Measure::Ratio => 1.0 >= aim.strongest && aim.strongest >= aim.best,

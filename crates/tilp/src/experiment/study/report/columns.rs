@@ -1,9 +1,9 @@
-//! The columns of the tables for people, and who is best in them.
+//! The columns of the readable tables, and the ranks in them.
 
 use super::paper::Published;
 use crate::experiment::study::{Metric, Row, Table};
 
-/// A column of the tables for people.
+/// A column of the readable tables.
 pub(super) struct Column {
     /// Its title, with its unit.
     pub title: &'static str,
@@ -36,7 +36,7 @@ pub(super) const COLUMNS: [Column; 8] = [
     column("Violation", "violation_mean", 1.0, 4, Some(|row| Some(row.violation))),
 ];
 
-/// What the paper does not count.
+/// Columns that the paper does not have.
 pub(super) const BESIDE: [Column; 14] = [
     column("Far third, %", "success_far", 1e2, 1, None),
     column("Worst task, %", "success_worst_task", 1e2, 1, None),
@@ -60,14 +60,14 @@ impl Column {
         Metric::named(self.metric)
     }
 
-    /// A row's value for people.
+    /// A row's value as text.
     pub(super) fn text(&self, row: &Row) -> String {
         row.cell(self.metric(), self.factor, self.digits)
     }
 
-    /// The place of a row among those with every seed, of a sweep those at the same point: 0 for the
-    /// best. None where the numbers are alike, for rows that are no method, and where a place has no
-    /// meaning.
+    /// The rank of a row among the complete rows, in a sweep among those at the same point: 0 for
+    /// the best. `None` if all values are equal, for references with hidden true values, and for
+    /// metrics without a better direction.
     pub(super) fn rank(&self, table: &Table, row: &Row) -> Option<usize> {
         let more_is_better = self.metric().more_is_better?;
         let counts = |other: &&Row| {

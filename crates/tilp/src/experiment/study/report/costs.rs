@@ -1,5 +1,4 @@
-//! Figures of what success costs: against seconds, joules and bytes; how latencies are distributed; who
-//! takes part.
+//! Figures of the cost of success in seconds, joules and bytes, of latencies, and of participation.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +7,15 @@ use crate::experiment::study::{Finished, LATENCY_STEP, Metric, Row, Table};
 use crate::plot::{Figure, Mark, Panel, Scale, Series, Size};
 use crate::statistics::{bootstrap_mean, mean};
 
-/// What success is held against: title, metric, label, factor.
+/// The costs of the panels: title, metric, label, factor.
 const COSTS: [(&str, &str, &str, f64); 3] = [
     ("success against time", "clock_total_s", "simulated time, s", 1.0),
     ("success against energy", "energy_total_j", "energy, J", 1.0),
     ("success against bytes", "air_total_bytes", "on the air, MB", 1e-6),
 ];
 
-/// Final success against what the whole run cost: means over seeds with their 95 % intervals. A row to
-/// the upper left of another is better in both.
+/// Final success against the cost of the whole run: means over seeds with their 95 % intervals. A
+/// row to the upper left of another is better in both.
 pub(super) fn pareto(table: &Table) -> Figure {
     let rows = drawn(table);
     let of_cost = |&(title, name, label, factor): &(&str, &str, &str, f64)| {
@@ -37,7 +36,7 @@ pub(super) fn pareto(table: &Table) -> Figure {
 /// The dot of a row and its intervals.
 fn placed(one: &Drawn<'_>, cost: &str, factor: f64) -> Vec<Series> {
     let values: Vec<f64> = match cost {
-        // No column of the tables.
+        // Not a metric of the tables.
         "clock_total_s" => by_seed(one.row, |run| Some(run.summary.clock_total_s)),
         _ => one.row.values(Metric::named(cost)).into_iter().map(|(_, value)| value).collect(),
     };
@@ -60,7 +59,7 @@ fn by_seed(row: &Row, value: impl Fn(&Finished) -> Option<f64>) -> Vec<f64> {
     seeds.into_values().filter_map(mean).collect()
 }
 
-/// The share of rounds that are no longer than a latency; none if no run has kept its latencies.
+/// The share of rounds up to a latency; `None` if no run has stored its latencies.
 pub(super) fn latencies(table: &Table) -> Option<Figure> {
     let mut panel = panel(
         "rounds up to a latency",
@@ -81,8 +80,8 @@ pub(super) fn latencies(table: &Table) -> Option<Figure> {
     single(panel, "Latency of the rounds: means of quantiles over seeds")
 }
 
-/// The share of rounds in which each robot takes part, from the best channel to the worst; none if no run
-/// has kept it.
+/// The share of rounds in which each robot takes part, from the best channel to the worst; `None`
+/// if no run has stored it.
 pub(super) fn participation(table: &Table) -> Option<Figure> {
     let mut panel = panel(
         "participation of the robots",

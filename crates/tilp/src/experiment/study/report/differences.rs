@@ -1,4 +1,4 @@
-//! What differs from the paper, as far as it can be read off the scenarios.
+//! Differences from the paper, as far as the scenarios show them.
 
 use super::Section;
 use super::page::escaped;
@@ -32,7 +32,7 @@ pub(super) fn list(sections: &[Section]) -> String {
     format!("<h2>What differs from the paper</h2>\n<ul>\n{items}</ul>\n{EQUATIONS}")
 }
 
-/// Where the gains come from.
+/// The source of the channel gains.
 fn radio(scenario: &toml::Table) -> String {
     match text(scenario, "cell", "trace") {
         None | Some("") => {
@@ -48,7 +48,7 @@ fn radio(scenario: &toml::Table) -> String {
     }
 }
 
-/// What the robots do.
+/// The tasks of the robots.
 fn robots(scenario: &toml::Table) -> String {
     match text(scenario, "tasks", "suite") {
         Some(suite) if suite.starts_with("libero") => {

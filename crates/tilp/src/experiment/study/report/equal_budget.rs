@@ -28,11 +28,11 @@ of.";
 
 /// TiLP against a rival on one budget.
 pub(super) struct Line {
-    /// Whose budget it is.
+    /// The method that used the budget.
     of: String,
     kind: BudgetKind,
     rival: String,
-    /// Seeds that both have.
+    /// Number of seeds that both have.
     seeds: usize,
     /// Mean final success of TiLP and of the rival.
     success: [f64; 2],
@@ -110,7 +110,8 @@ fn points(difference: &Estimate) -> String {
     }
 }
 
-/// In how many comparisons TiLP is ahead, and in how many by more than chance; none without any.
+/// The number of comparisons in which TiLP is ahead, and of those with an interval above zero;
+/// `None` without comparisons.
 pub(super) fn headline(plan: &Plan, table: &Table) -> Option<String> {
     let lines = lines(plan, table);
     let ahead = lines.iter().filter(|line| line.difference.mean > 0.0).count();
@@ -125,7 +126,7 @@ pub(super) fn headline(plan: &Plan, table: &Table) -> Option<String> {
     })
 }
 
-/// The table as Markdown; none if the study is of another kind or has no complete run.
+/// The table in Markdown; `None` if the study is of another kind or has no complete run.
 pub(super) fn markdown(plan: &Plan, table: &Table) -> Option<String> {
     let lines = lines(plan, table);
     let head = format!("| {} |\n|{}\n", HEAD.join(" | "), "---|".repeat(HEAD.len()));
@@ -134,7 +135,7 @@ pub(super) fn markdown(plan: &Plan, table: &Table) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{NOTE}\n\n{head}{body}"))
 }
 
-/// The table as HTML; nothing if the study is of another kind.
+/// The table as HTML; empty if the study is of another kind.
 pub(super) fn html(plan: &Plan, table: &Table) -> String {
     let lines = lines(plan, table);
     if lines.is_empty() {

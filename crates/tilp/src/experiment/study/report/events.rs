@@ -1,5 +1,5 @@
-//! What the events of a scenario cost, and how fast that came back. The metrics are defined in
-//! `docs/events.md`.
+//! Loss of success by the events of a scenario, and the time until recovery. The metrics are
+//! defined in `docs/events.md`.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use crate::experiment::study::{Metric, Plan, Row, Table};
 use crate::record::EventSummary;
 use crate::statistics::bootstrap_mean;
 
-/// The events of a study: rounds and names. All runs at a point share them; points may differ in
-/// their number of rounds, so the first run stands for all.
+/// The events of a study: rounds and names, from the first run. All runs at a point have the same
+/// events; points may differ in their number of rounds.
 fn events(table: &Table) -> &[EventSummary] {
     let first = table.rows.iter().find_map(|row| row.runs.first());
     first.map_or(&[], |(_, run)| &run.summary.events)
 }
 
-/// The table as HTML; nothing without events.
+/// The table as HTML; empty without events.
 pub(crate) fn events_table(plan: &Plan, table: &Table) -> String {
     let events = events(table);
     if events.is_empty() {
@@ -47,7 +47,7 @@ const NOTE: &str = "<p>Lost: success at the last measurement before the event le
 until the next event, at least zero. Back: 90 % of that, for good over three measurements; \"2 of 3\": \
 came back in two of the three runs that lost something.</p>\n";
 
-/// What a run lost by an event; zero if it lost nothing.
+/// The success that a run lost by an event; zero if it lost nothing.
 fn loss(event: &EventSummary) -> Option<f64> {
     Some((event.success_before? - event.success_lowest?).max(0.0))
 }
@@ -85,7 +85,7 @@ pub const EVENT_COLUMNS: [(&str, &str); 9] = [
     ("recovery_s", "Simulated seconds until 90 % of the difference was back; empty if never."),
 ];
 
-/// One line a run and event; none without events.
+/// One line per run and event; `None` without events.
 pub(crate) fn events_csv(table: &Table) -> Option<String> {
     let head = EVENT_COLUMNS.map(|(name, _)| name);
     let mut lines = vec![head.map(str::to_owned).to_vec()];

@@ -8,8 +8,8 @@ use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
 use crate::scenario::Seeds;
 use crate::statistics::{bootstrap_mean, mean, stratified_shares_above};
 
-/// Methods that come first in a study with more than there are colours, in this order; those of the
-/// highest success follow, as far as colours go.
+/// The methods that are drawn first if a study has more rows than there are colours, in this order.
+/// Those of the highest success follow while there are colours.
 const DRAWN: [&str; 7] = [
     "tilp",
     "hsfl+guard",
@@ -29,7 +29,7 @@ const COLOURS: [Colour; 7] = [
     Colour::Ink,
 ];
 
-/// What a figure takes from a sample.
+/// A value that a figure takes from a sample.
 type Pick = fn(&Sample) -> f64;
 
 /// A row of the table that is drawn, with its name and its colour.
@@ -40,8 +40,8 @@ pub(super) struct Drawn<'a> {
     pub colour: Colour,
 }
 
-/// A line through the means over seeds and a band of their 95 % intervals; the horizontal place is a
-/// mean over seeds too. Success starts with that of the base policy.
+/// A line through the means over seeds and a band of their 95 % intervals; the horizontal position
+/// is a mean over seeds, too. Success starts at that of the base policy.
 fn averaged(row: &Row, x: Pick, y: Pick, is_success: bool) -> [Mark; 2] {
     let curves: Vec<(u64, Vec<Sample>)> = row
         .runs
@@ -71,10 +71,10 @@ fn averaged(row: &Row, x: Pick, y: Pick, is_success: bool) -> [Mark; 2] {
     [Mark::Band(band), Mark::Line(line)]
 }
 
-/// More bands in a panel cannot be read.
+/// Largest number of bands that can be read in a panel.
 const MOST_BANDS: usize = 3;
 
-/// Puts the bands behind the lines. Where there are too many, only that of the first line stays.
+/// Puts the bands behind the lines. If there are too many, only that of the first line stays.
 pub(super) fn bands_readable(panel: &mut Panel) {
     let is_band = |series: &Series| matches!(series.mark, Mark::Band(_));
     let bands: Vec<Colour> =
@@ -85,8 +85,8 @@ pub(super) fn bands_readable(panel: &mut Panel) {
     panel.series.sort_by_key(|series| !is_band(series));
 }
 
-/// Which rows are drawn, with their colours. That of the highest success always is. Rows whose runs are
-/// the same are one.
+/// The rows to draw, with their colours. The row of the highest success is always drawn. Rows with
+/// the same runs are merged.
 pub(super) fn drawn(table: &Table) -> Vec<Drawn<'_>> {
     let mut rows: Vec<(&Row, String)> = Vec::new();
     for row in table.rows.iter().filter(|row| !row.runs.is_empty()) {
@@ -100,7 +100,7 @@ pub(super) fn drawn(table: &Table) -> Vec<Drawn<'_>> {
             |row: &Row| row.estimate(Metric::named("success_final")).map_or(0.0, |e| e.mean);
         rows.sort_by(|a, b| success(b.0).total_cmp(&success(a.0)));
         let best = rows[0].0.subject.clone();
-        // The order is stable: among those that are not named success decides.
+        // The sort is stable: methods that are not in `DRAWN` stay ordered by success.
         let place = |row: &Row| DRAWN.iter().position(|name| *name == row.subject.method);
         rows.sort_by_key(|(row, _)| place(row).unwrap_or(DRAWN.len()));
         let last = COLOURS.len() - 1;
@@ -111,8 +111,8 @@ pub(super) fn drawn(table: &Table) -> Vec<Drawn<'_>> {
     coloured.map(|((row, name), colour)| Drawn { row, name, colour }).collect()
 }
 
-/// Whether the lines of two rows would lie on each other: the same success on the same seeds, and costs
-/// within a hundredth.
+/// Whether the lines of two rows coincide: the same success on the same seeds, and costs within a
+/// hundredth.
 fn are_same(a: &Row, b: &Row) -> bool {
     let samples = |row: &Row| -> Vec<(Seeds, Sample)> {
         let of_run = |(seed, run): &(Seeds, Finished)| -> Vec<(Seeds, Sample)> {
@@ -208,8 +208,8 @@ pub(crate) fn profile(table: &Table) -> Figure {
 /// A line and a band.
 type Steps = (Vec<(f64, f64)>, Vec<(f64, f64, f64)>);
 
-/// Line and band of a profile in percent. A share changes only where there is a score, and there at
-/// once: each value holds from its score to the next.
+/// Line and band of a profile in percent. A share changes only at a score, by a step: each value
+/// holds from its score to the next.
 fn steps(scores: &[Vec<f64>]) -> Steps {
     let mut places: Vec<f64> = scores.concat();
     places.push(0.0);
@@ -228,7 +228,7 @@ fn steps(scores: &[Vec<f64>]) -> Steps {
     (line, band)
 }
 
-/// What a sweep shows: title, metric, label, factor, scale.
+/// The panels of a sweep: title, metric, label, factor, scale.
 const SWEPT: [(&str, &str, &str, f64, Scale); 6] = [
     ("final success", "success_final", "success, %", 1e2, Scale::Linear),
     ("success of the far third", "success_far", "success, %", 1e2, Scale::Linear),
@@ -248,7 +248,8 @@ pub(crate) fn swept(plan: &Plan, table: &Table, axis: SweepAxis) -> Figure {
     } else {
         Axis::of_names(axis.title(), plan.points.iter().map(|point| point.label.clone()).collect())
     };
-    // Along retention a method has another q at every point; elsewhere `+q` is another method.
+    // Along retention a method has a different q at every point; elsewhere `+q` is a separate
+    // method.
     let plain = |method: &str| match axis {
         SweepAxis::Retention => without_q(method).to_owned(),
         _ => method.to_owned(),

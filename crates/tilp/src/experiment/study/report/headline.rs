@@ -1,11 +1,11 @@
-//! What came out of a study, in a few sentences.
+//! The result of a study, in a few sentences.
 
 use super::columns::COLUMNS;
 use super::equal_budget;
 use crate::experiment::study::{Pairing, Plan, Row, StudyKind, Table};
 use crate::statistics::Estimate;
 
-/// What came out of a study.
+/// The result of a study.
 pub(super) fn headline(plan: &Plan, table: &Table) -> String {
     let found = match plan.question {
         StudyKind::EqualBudget => equal_budget::headline(plan, table),
@@ -19,7 +19,7 @@ pub(super) fn headline(plan: &Plan, table: &Table) -> String {
     }
 }
 
-/// Where there is nothing to compare: the success of the one row with runs, or how many there are.
+/// Without a comparison: the success of the only row with runs, or the number of rows with runs.
 fn alone(plan: &Plan, table: &Table) -> String {
     let with_runs: Vec<&Row> = table.rows.iter().filter(|row| !row.runs.is_empty()).collect();
     match with_runs[..] {
@@ -46,7 +46,7 @@ fn mean(row: &Row) -> Option<f64> {
     row.estimate(COLUMNS[0].metric()).map(|estimate| estimate.mean)
 }
 
-/// The reference beside the best other row, and those that are no worse in the mean.
+/// The reference, the best other row, and the rows that are no worse in the mean.
 fn beside(plan: &Plan, table: &Table) -> Option<String> {
     let reference = &table.rows[table.reference];
     let own = mean(reference)?;
@@ -82,20 +82,20 @@ fn difference(pairing: &Pairing) -> String {
     format!("{:+.1}{interval} points{p}", 100.0 * mean)
 }
 
-/// Rows that take part: `oracle` and `clairvoyant` are told what no method may know.
+/// The compared rows: without `oracle` and `clairvoyant`, which get hidden true values.
 fn rivals(table: &Table) -> impl Iterator<Item = usize> {
     (0..table.rows.len()).filter(|index| !table.rows[*index].is_told())
 }
 
-/// At how many points of a sweep the reference's method has the highest success, paired by seed, and
-/// who is level or ahead elsewhere.
+/// The number of points of a sweep at which the reference's method has the highest success, paired
+/// by seed, and the methods that are level or ahead elsewhere.
 fn along(plan: &Plan, table: &Table) -> Option<String> {
     let (mut compared, mut highest, mut elsewhere) = (0, 0, Vec::new());
     for point in &plan.points {
         let at = |index: &usize| table.rows[*index].subject.point == point.label;
         let pair = |index: usize| Some((index, table.pairing(index, COLUMNS[0].metric())?));
         let pairs: Vec<(usize, Pairing)> = rivals(table).filter(at).filter_map(pair).collect();
-        // What differs by rounding only is level.
+        // A difference by rounding only counts as level.
         let is_level = |pair: &&(usize, Pairing)| pair.1.difference.mean <= 1e-12;
         let level = pairs.iter().filter(is_level);
         let level: Vec<&str> =

@@ -1,4 +1,4 @@
-//! What is made of studies: tables, figures and one page.
+//! Reports on studies: tables, figures and one page.
 
 pub(super) mod aims;
 mod columns;
@@ -25,36 +25,36 @@ use super::{
 use crate::plot::{Figure, PaperWidth};
 use crate::scenario::Scenario;
 
-/// Studies that are shown together.
+/// A report on one or more studies.
 pub struct Report {
-    /// In the order in which they were given.
+    /// The studies in the given order.
     pub sections: Vec<Section>,
 }
 
-/// One study with all that was found.
+/// One study with its results.
 pub struct Section {
-    /// Its name: question and scenario; among others, that of its folder.
+    /// Its name: question and scenario; with several studies, the name of its folder.
     pub name: String,
-    /// What was asked.
+    /// The plan.
     pub plan: Plan,
-    /// What came out.
+    /// The tables.
     pub table: Table,
-    /// The same in pictures, with their names.
+    /// The figures with their names.
     pub figures: Vec<(String, Figure)>,
-    /// The scenario that everything starts from, as TOML.
+    /// The base scenario of all runs, as TOML.
     pub scenario: String,
-    /// What of it is set apart from the built-in scenario of the same name.
+    /// Its differences from the built-in scenario of the same name.
     pub set_apart: Vec<String>,
-    /// What to keep in mind if the runs are shorter than those of the built-in scenario.
+    /// A caution if the runs are shorter than those of the built-in scenario.
     pub caution: Option<String>,
-    /// What is kept of the finished runs, a line each.
+    /// The stored results of the finished runs, one line each.
     pub finished: String,
     /// Notes on the runs that failed: file and text.
     pub failures: Vec<(String, String)>,
 }
 
 impl Report {
-    /// Reads the studies in these folders. Those that hold shards of one study are one section.
+    /// Reads the studies in these folders. The shards of one study are one section.
     pub fn of(folders: &[StudyFolder]) -> Result<Self, StudyError> {
         let mut sections: Vec<Section> = Vec::new();
         let studies = by_study(folders);
@@ -74,8 +74,8 @@ impl Report {
         Ok(Self { sections })
     }
 
-    /// The files of the report, name and bytes: those of a single study side by side, those of
-    /// several in a folder each, and one page. With a width the figures are also made for a paper.
+    /// The files of the report, name and bytes: one page, and the files of each study, in a folder
+    /// each if there are several. With a width the figures are also made for a paper.
     pub fn files(&self, paper: Option<PaperWidth>) -> Vec<(String, Vec<u8>)> {
         let place = |section: &Section| match self.sections.len() {
             1 => String::new(),
@@ -114,8 +114,8 @@ impl Section {
 
     fn files(&self, paper: Option<PaperWidth>) -> Vec<(String, Vec<u8>)> {
         let text = |name: &str, text: String| (name.to_owned(), text.into_bytes());
-        // With the first three and the notes on what failed the folder is that of a study again: to be
-        // shown, or gone on with.
+        // The first three and the notes on failed runs make the folder a study again, which can be
+        // shown or continued.
         let mut files = vec![
             text(SCENARIO, self.scenario.clone()),
             text(FINISHED, self.finished.clone()),
@@ -135,7 +135,7 @@ impl Section {
     }
 }
 
-/// What to keep in mind of runs with fewer rounds than the built-in scenario has.
+/// A caution for runs with fewer rounds than the built-in scenario has.
 fn caution(scenario: &Scenario) -> Option<String> {
     let usual = Scenario::load(scenario.name(), &[]).ok()?.rounds();
     let rounds = scenario.rounds();
@@ -147,7 +147,7 @@ fn caution(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// The note on a run that failed, below the folder of the study.
+/// The note on a failed run, below the folder of the study.
 fn failure(result: &RunResult) -> Option<(String, String)> {
     let Outcome::Failed(reason) = &result.outcome else { return None };
     Some((note(&result.folder).display().to_string(), note_text(reason)))

@@ -8,7 +8,7 @@ use super::tables::{against_aims, beside, main_table, pairs};
 use super::{Report, Section, aims, differences, equal_budget};
 use crate::experiment::study::{Plan, StudyKind, Table};
 
-/// The page. Files of a section lie in the folder that is its `place`.
+/// The page. The files of a section are in the folder `place`.
 pub(crate) fn page(report: &Report, place: &dyn Fn(&Section) -> String) -> String {
     let sections = &report.sections;
     let title = match &sections[..] {
@@ -37,7 +37,8 @@ fn title(plan: &Plan) -> String {
     format!("{} on {}", plan.question, plan.scenario)
 }
 
-/// What the comparisons say, or without any all studies, and where each is.
+/// The headlines of the comparisons, or of all studies if there is no comparison, and links to all
+/// sections.
 fn contents(sections: &[Section]) -> String {
     let link = |section: &Section| {
         let (name, title) = (escaped(&section.name), escaped(&title(&section.plan)));
@@ -65,7 +66,7 @@ fn rows(section: &Section) -> String {
     if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
 }
 
-/// What tells a study from another of the same scenario.
+/// The values that distinguish a study from others on the same scenario.
 fn apart(section: &Section) -> String {
     match section.set_apart.is_empty() {
         true => String::new(),
@@ -73,7 +74,7 @@ fn apart(section: &Section) -> String {
     }
 }
 
-/// Seeds in words: a range where they are one.
+/// Seeds as text: a range if they are consecutive.
 fn seeds(seeds: &[u64]) -> String {
     let is_range = seeds.windows(2).all(|pair| pair[1].checked_sub(1) == Some(pair[0]));
     match seeds {
@@ -125,7 +126,7 @@ fn shown(section: &Section, place: &str) -> String {
             )
         })
         .collect();
-    // What a sweep shows is a figure; its tables are many lines.
+    // The figure of a sweep comes first; its long tables are folded.
     html += &match plan.question.is_sweep() {
         true => format!("{drawn}<details>\n<summary>Tables</summary>\n{tables}</details>\n"),
         false => tables + &drawn,
@@ -161,8 +162,8 @@ fn gaps(table: &Table) -> String {
     format!("<ul class=\"gaps\">\n{}\n</ul>\n", items.join("\n"))
 }
 
-/// The looks of a page. A table that is wider than the page scrolls, and a shadow shows at which edge
-/// there is more.
+/// The style sheet of a page. A table that is wider than the page scrolls, and a shadow marks the
+/// edge with more columns.
 pub(in crate::experiment) const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1f2328; --ground: #ffffff; --line: #d0d7de; --quiet: #59636e;
   --best: #0072b2; --paper: #f6f8fa; --edge: rgba(31, 35, 40, 0.35); }
@@ -208,7 +209,7 @@ p, li, h1, h2, h3, summary { overflow-wrap: anywhere; }
 }
 ";
 
-/// Text as HTML has it.
+/// Text escaped for HTML.
 pub(in crate::experiment) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

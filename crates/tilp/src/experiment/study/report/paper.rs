@@ -1,4 +1,4 @@
-//! The paper's own numbers, to stand beside ours: `docs/paper-numbers.toml`.
+//! The paper's own numbers for comparison with ours: `docs/paper-numbers.toml`.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use crate::experiment::study::StudyKind;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Published {
-    /// The method as we call it, or the point of our ablation.
+    /// Our name of the method, or the point of our ablation.
     pub name: String,
     /// Final success in percent.
     pub success: f64,
@@ -46,7 +46,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     toml::from_str(text).expect("a test reads the paper's numbers")
 });
 
-/// The paper's row of one of ours: by method without its variants in a comparison, by point in an
+/// The paper's row for one of ours: by method without its variants in a comparison, by point in an
 /// ablation.
 pub(super) fn published(
     question: StudyKind,

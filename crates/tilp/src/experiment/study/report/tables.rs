@@ -18,8 +18,8 @@ const PAIRED: [(&str, &str, f64); 5] = [
     ("Volume, GB", "volume_total_bytes", 1e-9),
 ];
 
-/// The aims with their verdicts, where there are any. On a narrow screen the cells of a line stand
-/// below each other, each with its title.
+/// The aims with their verdicts, if there are any. On a narrow screen the cells of a line are below
+/// each other, each with its title.
 pub(super) fn against_aims(plan: &Plan, table: &Table) -> String {
     let Some(lines) = aims::lines(plan, table) else { return String::new() };
     let titles: String = aims::HEAD.iter().map(|title| format!("<th>{title}</th>")).collect();
@@ -70,10 +70,10 @@ pub(super) fn wrapped(caption: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// The columns of the paper, beside the paper's own numbers where it has any.
+/// The columns of the paper, with the paper's own numbers if it has any.
 pub(super) fn main_table(plan: &Plan, table: &Table) -> String {
     let of = |row: &Row| match table.note() {
-        // The paper's numbers are those of policies that move robots.
+        // The paper's numbers are for policies that control robots.
         Some(_) => None,
         None => published(plan.question, &row.subject.point, &row.subject.method),
     };
@@ -139,7 +139,7 @@ fn paper_cells(table: &Table, row: &Row, published: Option<&Published>) -> Strin
     format!("<td>{ratio}</td>{cells}{}", cell(published.map(|row| row.energy)))
 }
 
-/// What the paper does not count.
+/// The columns that the paper does not have.
 pub(super) fn beside(plan: &Plan, table: &Table) -> String {
     let head = format!(
         "<tr><th></th>{}<th>Success by task and seed, interquartile mean, %</th></tr>\n",
@@ -157,7 +157,7 @@ pub(super) fn beside(plan: &Plan, table: &Table) -> String {
     wrapped("Beside the paper's metrics", &head, &body) + note
 }
 
-/// A mean and, below it in small, its interval: that keeps columns narrow.
+/// A mean and, below it in small type, its interval: that keeps columns narrow.
 pub(super) fn with_interval(
     estimate: Estimate,
     factor: f64,
@@ -173,7 +173,7 @@ pub(super) fn with_interval(
     mean + &interval
 }
 
-/// Every row against the one it is compared with.
+/// Every row compared with its reference.
 pub(super) fn pairs(plan: &Plan, table: &Table) -> String {
     let title =
         |(title, ..): &(&str, &str, f64)| format!("<th>{title}</th><th>effect</th><th>p</th>");

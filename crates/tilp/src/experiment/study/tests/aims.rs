@@ -16,8 +16,8 @@ fn compared(methods: &[&str], results: &[RunResult], n_seeds: u64) -> (Plan, Tab
     (plan, table)
 }
 
-/// The line of the seconds to 60 %: rows with their seconds, seed by seed as far as they have run;
-/// none where they were not reached.
+/// The line of the seconds to 60 %: rows with the seconds of each run, by seed; `None` if 60 % was
+/// not reached.
 fn seconds(rows: &[(&str, &[Option<f64>])]) -> String {
     let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
     let mut results = Vec::new();
@@ -104,7 +104,7 @@ fn the_best_of_the_eight_is_not_passed_over_for_fewer_seeds() {
         found.contains("| hsfl+guard | 0.50 [0.50, 0.50] times | at most 0.20 times | missed |"),
         "{found}"
     );
-    // Who gets there with more of the seeds is better, however fast the others are when they do.
+    // A row that reaches the threshold on more seeds is better, even if others are faster.
     let late = [Some(5.0), Some(5.0), Some(5.0), Some(5.0), None];
     let found = seconds(&[
         ("tilp", &[Some(10.0); 5]),
@@ -132,7 +132,7 @@ fn a_threshold_that_only_one_side_reached_is_won_or_lost_seed_by_seed() {
     );
     let found = seconds(&[("tilp", &never), ("asfl+guard", &never)]);
     assert!(found.contains("asfl+guard | neither on 3 | at most 0.20 times | - |"), "{found}");
-    // A twentieth is won, half is not a fifth; one seed each for who alone got there.
+    // A twentieth is won, half is not a fifth; on one seed each only one of the two has a value.
     let mixed = seconds(&[
         ("tilp", &[Some(1.0), None, Some(1.0), Some(1.0), None]),
         ("asfl+guard", &[Some(20.0), Some(20.0), Some(2.0), None, None]),

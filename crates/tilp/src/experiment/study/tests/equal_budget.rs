@@ -6,7 +6,7 @@ use super::made_up::{at, ended, file, report_of, result};
 use super::*;
 use crate::record::Summary;
 
-/// A run that used this much.
+/// A finished run with this success and this use.
 fn used(success: f64, seconds: f64, joules: f64) -> Outcome {
     ended(Summary {
         success_final: Some(success),

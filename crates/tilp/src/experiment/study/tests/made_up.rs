@@ -1,14 +1,14 @@
-//! Results that nobody ran.
+//! Made-up results.
 
 use super::*;
 use crate::record::Summary;
 
-/// A run that ended like this.
+/// A finished run with this summary.
 pub fn ended(summary: Summary) -> Outcome {
     Outcome::Done(Box::new(Finished { summary, ..Default::default() }))
 }
 
-/// A run of this success.
+/// A finished run with this success.
 pub fn done(success: f64) -> Outcome {
     ended(Summary { success_final: Some(success), ..Default::default() })
 }

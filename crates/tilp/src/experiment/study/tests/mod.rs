@@ -19,7 +19,7 @@ use crate::run::Observer;
 use crate::scenario::{Method, Registry};
 use crate::snapshot::Persist;
 
-/// A folder that is gone with its owner.
+/// A folder that is deleted with its owner.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -40,7 +40,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Counts what happens and asks to stop after so many rounds.
+/// Counts events and asks to stop after a number of rounds.
 struct Silent {
     rounds_left: AtomicUsize,
     seen: Mutex<Vec<(usize, String)>>,
@@ -56,7 +56,7 @@ impl Silent {
     }
 }
 
-/// What the observer of one job passes on.
+/// The observer of one job, which passes events on.
 struct Listener<'a>(&'a Silent, usize);
 
 impl Observer for Listener<'_> {
@@ -83,7 +83,7 @@ impl Observer for Listener<'_> {
     }
 }
 
-/// Does the jobs of a shard under the eyes of `watch`.
+/// Executes the jobs of a shard, observed by `watch`.
 fn execute(
     executor: &Executor<'_>,
     study: &StudyFolder,
@@ -94,7 +94,7 @@ fn execute(
     executor.execute(study, shard, &Frozen, &observers)
 }
 
-/// Time that stands still.
+/// A clock that always reads zero.
 struct Frozen;
 
 impl Time for Frozen {
@@ -183,7 +183,7 @@ fn what_is_stopped_goes_on_and_what_is_done_is_kept() {
     assert_eq!(tables(&[study(&path)]), tables(&[whole]));
 }
 
-/// A method that panics in its second round, or decides on numbers that are none.
+/// A method that panics in its second round, or decides on values that are not numbers.
 struct Broken {
     panics: bool,
     n_cuts: usize,
@@ -214,7 +214,7 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     let healthy = study(&scratch.path("healthy"));
     let host = Silent::stopping_after(usize::MAX);
     execute(&executor(), &healthy, Shard::WHOLE, &host).unwrap();
-    // The same study with two of its four runs by methods that are broken.
+    // The same study with broken methods in two of its four runs.
     let mut broken = study(&scratch.path("broken"));
     broken.jobs[0].method = broken_method("panics", true);
     broken.jobs[1].method = broken_method("not-a-number", false);
@@ -232,10 +232,11 @@ fn a_method_that_fails_is_shown_with_its_reason_and_the_rest_is_intact() {
     assert!(table.runs_csv().contains(",failed,"));
     let of = |results: &[RunResult]| results[2..].to_vec();
     assert_eq!(of(&results), of(&merged(&[&healthy]).unwrap()));
-    // What is handed on still knows of it.
+    // A copy from the report still has the failures.
     let again = handed_on(&broken, &scratch.path("again"));
     assert_eq!(tables(&[again]), tables(std::slice::from_ref(&broken)));
-    // Mended, it is tried again, and nothing is left of the failure.
+    // With the right methods the failed runs are tried again. They fail: their folders hold runs of
+    // other methods.
     let mended = study(&scratch.path("broken"));
     let tally = execute(&executor(), &mended, Shard::WHOLE, &host).unwrap();
     assert_eq!(tally.failed, 2, "a run is not mixed from two methods");
@@ -277,11 +278,11 @@ fn a_study_grows_by_methods_and_seeds_and_keeps_its_runs() {
     assert_eq!((&grown.plan.seeds[..], grown.jobs.len()), (&[0, 1][..], 4));
     let tally = execute(&executor(), &grown, Shard::WHOLE, &host).unwrap();
     assert_eq!((tally.done, host.saw("kept"), host.saw("done")), (4, 1, 1 + 3));
-    // It is the study that would have been asked for at once.
+    // The result is that of the whole plan executed at once.
     let whole = study(&scratch.path("whole"));
     execute(&executor(), &whole, Shard::WHOLE, &host).unwrap();
     assert_eq!(tables(&[grown]), tables(&[whole]));
-    // Asked for less, it stays what it is.
+    // A smaller plan leaves the study unchanged.
     let same = StudyFolder::create(&path, small.plan.clone(), &scenario()).unwrap();
     assert_eq!(same.jobs.len(), 4);
 }
@@ -296,7 +297,7 @@ fn somebodys_own_scenario_is_not_written_over_and_the_same_one_is_no_obstacle() 
     let found = StudyFolder::create(&scratch.path("a"), plan(), &scenario());
     assert!(matches!(found, Err(StudyError::Other { .. })));
     assert_eq!(fs::read_to_string(&file).unwrap(), "extends = \"tiny\"\n");
-    // What another shard has got to when this one begins.
+    // The state that another shard may have reached when this one begins.
     fs::write(&file, scenario().to_toml()).unwrap();
     StudyFolder::create(&scratch.path("a"), plan(), &scenario()).unwrap();
 }
@@ -343,7 +344,7 @@ fn a_run_that_another_program_goes_on_with_names_both() {
     assert_eq!(finished.commit.as_deref(), Some("one, then two"));
 }
 
-/// The same study in another folder, without its run folders: what a report of it leaves.
+/// The same study in another folder without its run folders: the files of a report.
 fn handed_on(study: &StudyFolder, path: &Path) -> StudyFolder {
     let report = Report::of(std::slice::from_ref(study)).unwrap();
     crate::record::write_beside(path, &report.files(None)).unwrap();
@@ -360,7 +361,7 @@ fn a_report_is_a_study_that_can_be_shown_and_gone_on_with_without_the_run_folder
     execute(&executor(), &half, Shard { index: 0, count: 2 }, &host).unwrap();
     let again = handed_on(&half, &scratch.path("again"));
     assert_eq!(tables(std::slice::from_ref(&again)), tables(std::slice::from_ref(&half)));
-    // Asked for once more, the two that are known are kept and the two that are missing are run.
+    // Executed again, the two known runs are kept and the two missing ones are run.
     let host = Silent::stopping_after(usize::MAX);
     let gone_on = study(again.path());
     execute(&executor(), &gone_on, Shard::WHOLE, &host).unwrap();
@@ -395,7 +396,7 @@ fn what_is_kept_of_a_run_must_be_of_this_study() {
         refusal(&(good.clone() + &good)).contains("line 2: tiny, random, seed 0: a second time")
     );
     assert!(refusal("{").contains("line 1: EOF"));
-    // No run can have left this.
+    // Values that no run can have.
     let changed = |change: fn(&mut serde_json::Value)| {
         let mut line: serde_json::Value = serde_json::from_str(&good).unwrap();
         change(&mut line);
@@ -424,7 +425,7 @@ fn replicates_of_a_seed_differ_in_minibatches_alone_and_lie_in_folders_of_their_
     assert!(manifests[0].get("replicate").is_none());
     assert_eq!(manifests[1]["replicate"], 1);
     let [first, second] = runs.each_ref().map(|run| run.read_terminals().unwrap());
-    // `greedy` looks at channels only, so all that is physical is the same.
+    // `greedy` uses channels only, so all physical values are the same.
     let physical = |rows: &[crate::record::TerminalRow]| -> Vec<String> {
         let text = |row: &crate::record::TerminalRow| {
             let (radio, compute) = (row.energy_radio_j, row.energy_compute_j);
@@ -439,7 +440,7 @@ fn replicates_of_a_seed_differ_in_minibatches_alone_and_lie_in_folders_of_their_
     let [one, other] = [losses(&first), losses(&second)];
     assert_eq!(one.len(), other.len());
     assert!(one.iter().zip(&other).all(|(a, b)| a != b), "every minibatch is another one");
-    // Handed on without its run folders the study still knows both.
+    // A copy without run folders still has both.
     let again = handed_on(&folder, &scratch.path("again"));
     assert_eq!(tables(&[again]), tables(std::slice::from_ref(&folder)));
     // A replicate under the name of another is refused.

@@ -1,4 +1,4 @@
-//! Methods made at run time.
+//! Methods defined at run time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -135,7 +135,7 @@ fn several_studies_share_a_page_and_have_a_folder_each() {
         assert!(file(&report, &format!("{name}/runs.csv")).contains(",missing,"), "{name}");
     }
     assert!(file(&report, "third/sweep.svg").contains(">wait</text>"));
-    // What says which of two comparisons is which, and what each says.
+    // The texts that distinguish the two comparisons, and the headline of each.
     let apart = "set apart: <code>evaluation.measure_every = 2</code>, <code>rounds = 4</code>";
     let link = |name: &str| format!("<li><a href=\"#{name}\">compare on tiny</a>: ");
     for (name, rows) in [("first", "2 rows, seeds 0 to 1"), ("second", "1 row, seed 0")] {

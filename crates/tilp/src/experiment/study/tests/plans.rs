@@ -1,4 +1,4 @@
-//! What is asked, and what cannot be.
+//! Plans that are valid, and plans that are not.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn a_sweep_changes_what_it_says() {
     assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.9");
     assert_eq!(plan.points[1].methods[2], "asfl+guard");
     assert_eq!(plan.points[0].methods[0], "tilp");
-    // 1 - 0.8 is no whole 0.2: what is given is within the bound all the same.
+    // In floating point 1 - 0.8 is below 0.2; the given q is still within the bound.
     let plan = values(Axis::Retention, &["0.8", "0.9", "0.7"]).unwrap();
     assert_eq!(plan.points[0].methods[2], "asfl+guard+q0.2");
     assert_eq!(plan.points[2].overrides[1], "limits.compression=0.30000000000000004");

@@ -1,4 +1,4 @@
-//! What stands in tables.
+//! Contents of tables.
 
 use super::made_up::{at, done, ended, file, made_up, report_of, result};
 use super::*;
@@ -25,7 +25,7 @@ fn a_threshold_that_was_not_always_reached_has_no_mean() {
     assert_eq!(table.rows[1].estimate(metric("rta_0.6")), None);
     let pairing = table.pairing(1, metric("success_final")).unwrap();
     assert!((pairing.difference.mean - 0.25).abs() < 1e-12);
-    // Student's of 0.3 and 0.2: 12.706 of 0.05 on either side.
+    // Student's interval of 0.3 and 0.2: 12.706 times 0.05 on either side.
     let [low, high] = pairing.difference.interval.unwrap();
     assert!((low - 0.25 + 0.635310).abs() < 1e-5 && (high - 0.25 - 0.635310).abs() < 1e-5);
     assert_eq!(pairing.effect, None, "two pairs have no effect size");
@@ -98,7 +98,7 @@ fn a_row_of_a_sweep_is_compared_and_ranked_at_its_own_point() {
         "{page}"
     );
     assert!(page.contains("tilp at the same point less each row"));
-    // 40 % is best where everybody is waited for.
+    // 40 % is the best at the point `wait`.
     assert!(page.contains("<td class=\"best\">40.0<br>") && page.contains("best at each point"));
     assert!(page.contains("<td class=\"best\">65.0<br>"));
 }
