@@ -61,7 +61,8 @@ pub struct TrainingOptions {
     pub any: WeightPrior,
     /// Increase of the first weight for a gradient larger than the mean.
     pub push: WeightPrior,
-    /// Deduction from the rate for the scatter of one minibatch; n minibatches give an n-th of it.
+    /// Deduction from the rate for the scatter of a round of one terminal. With n terminals it is
+    /// divided by n to the power of `scatter_power`.
     pub scatter: WeightPrior,
     /// Deduction from the rate for compression to a tenth.
     pub noise: WeightPrior,
@@ -115,6 +116,18 @@ pub struct TrainingOptions {
     /// in it.
     #[serde(default, skip_serializing_if = "is_none")]
     pub forgetting: f64,
+    /// 1 where the scatter of a round is that of a mean of gradients; more where rounds of few
+    /// terminals make training unstable.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub scatter_power: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(power: &u32) -> bool {
+    *power == 1
 }
 
 fn is_zero(rounds: &u64) -> bool {
@@ -227,12 +240,13 @@ impl Tally {
         if self.samples <= 0.0 {
             return [0.0; N_SHARED];
         }
-        let Tempo { rate, curve, .. } = self.tempo;
+        let Tempo { rate, curve, scatter_power, .. } = self.tempo;
         let share = rate / self.samples;
         let own = self.own[terminal] * share;
         let kin = self.of_group[group] * share - own;
         let push = self.push[terminal] * share;
-        let (scatter, noise, depth) = (-rate / self.n, -self.noise * share, self.depth * share);
+        let scatter = -rate / self.n.powi(scatter_power as i32);
+        let (noise, depth) = (-self.noise * share, self.depth * share);
         // What only reports show is no matter of what is deployed.
         let (local, blur) = (0.0, 0.0);
         [self.gained(terminal), kin, curve, push, scatter, noise, depth, local, blur]

@@ -224,7 +224,8 @@ fn training(checker: &Checker, training: &TrainingOptions) -> Result<(), Scenari
     checker.bounds(&field("push_bounds"), training.push_bounds, 0.0, 1e3)?;
     checker.within(&field("lately"), training.lately, 0, 1_000_000)?;
     checker.within(&field("earliest"), training.earliest, 0, 1_000_000)?;
-    checker.between(&field("forgetting"), training.forgetting, 0.0, 1.0)
+    checker.between(&field("forgetting"), training.forgetting, 0.0, 1.0)?;
+    checker.within(&field("scatter_power"), training.scatter_power.into(), 1, 8)
 }
 
 fn task(checker: &Checker, task: &TaskOptions) -> Result<(), ScenarioError> {

@@ -244,6 +244,7 @@ const UNWRITTEN: &[&str] = &[
     "methods.tilp.twin.training.earliest",
     "methods.tilp.twin.training.forgetting",
     "methods.tilp.twin.training.pace",
+    "methods.tilp.twin.training.scatter_power",
     "methods.tilp.twin.training.swing_by",
     "profile.model",
     "profile.terminals",

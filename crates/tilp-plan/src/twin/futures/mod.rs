@@ -152,6 +152,8 @@ pub struct RolloutTables {
     weights: [f32; N_SHARED],
     /// Factor on the samples of an advantage, and the share of it that a round forgets.
     tempo: [f32; 2],
+    /// Power of the number of participants by which the scatter of a round falls.
+    scatter_power: u32,
     rates: [f32; 2],
     caution: f32,
     /// Variance of a report, and of the drift of a level in a round.
@@ -254,6 +256,7 @@ impl RolloutTables {
                 .collect(),
             weights: twin.training.weights_at(state.tempo).map(|weight| weight as f32),
             tempo: [state.tempo.rate, state.tempo.forgetting].map(|one| one as f32),
+            scatter_power: state.tempo.scatter_power,
             rates: [least as f32, most as f32],
             caution: options.caution as f32,
             doubt: [minibatch as f32, drift as f32],

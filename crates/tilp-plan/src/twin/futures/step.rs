@@ -355,7 +355,8 @@ fn learning(rollout: &RolloutTables, futures: &mut Futures, sums: &Sums) -> Lane
         let samples = if trained { sums.samples[lane] } else { 1.0 };
         let count = if trained { sums.count[lane] } else { 1.0 };
         share[lane] = if trained { 1.0 / samples } else { 0.0 };
-        let all = any - scatter / count - noise * sums.noise[lane] / samples
+        let scatter = (0..rollout.scatter_power).fold(scatter, |left, _| left / count);
+        let all = any - scatter - noise * sums.noise[lane] / samples
             + depth * sums.depth[lane] / samples;
         common[lane] = if trained { all } else { 0.0 };
     }

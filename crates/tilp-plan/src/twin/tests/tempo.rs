@@ -16,6 +16,7 @@ pub fn scheduled() -> TrainingOptions {
         forgetting: 0.03,
         own: weight(0.2),
         any: weight(0.3),
+        scatter_power: 3,
         ..TrainingOptions::default()
     }
 }
@@ -41,7 +42,7 @@ fn the_tempo_is_that_of_the_learning_rate_and_of_the_curve() {
     for round in [1, 5, 20, 39, 60, 500, 1000] {
         fake.round = round;
         let seen = fake.observe();
-        let Tempo { rate, curve, forgetting } = twin.state(&seen).tempo;
+        let Tempo { rate, curve, forgetting, .. } = twin.state(&seen).tempo;
         let rates = &fake.nominal.rates;
         let share = f64::from(rates.at(round).terminal / rates.start.terminal);
         assert!((rate - share).abs() < 1e-12);
@@ -64,8 +65,8 @@ fn a_constant_pace_without_forgetting_is_the_law_of_version_1() {
 
 #[test]
 fn everything_in_a_round_goes_with_the_learning_rate() {
-    let whole = Tempo { rate: 1.0, curve: 0.02, forgetting: 0.1 };
-    let half = Tempo { rate: 0.5, curve: 0.01, forgetting: 0.05 };
+    let whole = Tempo { rate: 1.0, curve: 0.02, forgetting: 0.1, ..Tempo::default() };
+    let half = Tempo { rate: 0.5, curve: 0.01, forgetting: 0.05, ..Tempo::default() };
     let advantage = [0.4, 0.0, 0.2, 0.1];
     let (fast, slow) = (round_of(&[0, 2], whole, &advantage), round_of(&[0, 2], half, &advantage));
     for n in 0..4 {
@@ -76,9 +77,21 @@ fn everything_in_a_round_goes_with_the_learning_rate() {
 }
 
 #[test]
+fn the_scatter_of_a_round_falls_with_the_power_of_its_participants() {
+    const SCATTER: usize = 4;
+    for (scatter_power, expected) in [(1, 0.5), (3, 0.125)] {
+        let options = TrainingOptions { scatter_power, ..scheduled() };
+        let tempo = Tempo::at(&options, 100, 1.0);
+        let alone = round_of(&[0], tempo, &[0.0; 4]).features(3, 0)[SCATTER];
+        let pair = round_of(&[0, 1], tempo, &[0.0; 4]).features(3, 0)[SCATTER];
+        assert_eq!((alone, pair / alone), (-1.0, expected));
+    }
+}
+
+#[test]
 fn a_round_without_somebody_takes_back_a_share_of_what_its_own_samples_gave_it() {
     let twin = TrainingTwin::new(vec![0; 4], 1, scheduled());
-    let tempo = Tempo { rate: 1.0, curve: 0.0, forgetting: 0.1 };
+    let tempo = Tempo { rate: 1.0, curve: 0.0, forgetting: 0.1, ..Tempo::default() };
     let mut advantage = [0.5, 0.0, 0.0, 0.0];
     let (mut risen, mut others) = (0.0, 0.0);
     for _ in 0..200 {

@@ -47,24 +47,30 @@ pub struct Tempo {
     pub curve: f64,
     /// Share of an advantage that the round forgets.
     pub forgetting: f64,
+    /// Power of the number of participants by which the scatter of a round falls.
+    pub scatter_power: u32,
 }
 
 /// Constant weights and nothing forgotten.
 impl Default for Tempo {
     fn default() -> Self {
-        Self { rate: 1.0, curve: 1.0, forgetting: 0.0 }
+        Self { rate: 1.0, curve: 1.0, forgetting: 0.0, scatter_power: 1 }
     }
 }
 
 impl Tempo {
     /// The tempo of a round in which the learning rate is this share of its start.
     pub(crate) fn at(options: &super::TrainingOptions, round: u64, rate: f64) -> Self {
+        let scatter_power = options.scatter_power;
         match options.pace {
-            Pace::Constant => Self { forgetting: options.forgetting, ..Self::default() },
+            Pace::Constant => {
+                Self { forgetting: options.forgetting, scatter_power, ..Self::default() }
+            }
             Pace::Schedule => Self {
                 rate,
                 curve: rate / round.max(options.earliest).max(1) as f64,
                 forgetting: (rate * options.forgetting).min(1.0),
+                scatter_power,
             },
         }
     }
