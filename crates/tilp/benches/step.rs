@@ -12,23 +12,34 @@ use tilp::split::compress::{Compressor, Exchange};
 use tilp::split::data::Dataset;
 use tilp::split::engine::{Engine, Participant, Settings};
 use tilp::split::model::{SplitModel, Weights};
-use tilp::split::optimiser::{Optimiser, StateAtAggregation};
+use tilp::split::optimiser::{AdamW, Optimiser, OptimiserState, StateAtAggregation};
 use tilp::split::policy::{Architecture, Policy};
 
 const SAMPLES: usize = 64;
 const TERMINALS: usize = 50;
 const CUT: usize = 3;
+const PLAIN: Optimiser = Optimiser::Sgd { momentum: 0.0 };
+const ADAMW: Optimiser =
+    Optimiser::AdamW(AdamW { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 });
+
+/// Prints the median time of so many calls under a name.
+type Report<'a> = &'a dyn Fn(&str, usize, &mut dyn FnMut());
 
 fn main() {
     let tokens = (0..12).map(|token| (5 * token, 5)).collect();
     let policy = Arc::new(Policy::new(Architecture::pyramid(tokens, 4)).expect("sound"));
     let base = policy.initial(Seed::new(0));
-    step(&policy, &base);
-    split_step(&policy, &base);
     act(&policy, &base);
-    round(&policy, &base, 0.0, "round_50");
-    round(&policy, &base, 0.75, "round_50_q75");
-    sync_round(&policy, &base);
+    for (optimiser, suffix) in [(PLAIN, ""), (ADAMW, "_adamw")] {
+        let report = |name: &str, calls, work: &mut dyn FnMut()| {
+            report(&format!("{name}{suffix}"), calls, work);
+        };
+        step(&policy, &base, optimiser, &report);
+        split_step(&policy, &base, optimiser, &report);
+        round(&policy, &base, (optimiser, 0.0), "round_50", &report);
+        round(&policy, &base, (optimiser, 0.75), "round_50_q75", &report);
+        sync_round(&policy, &base, optimiser, &report);
+    }
 }
 
 /// Deterministic values of order one.
@@ -52,22 +63,18 @@ fn report(name: &str, calls: usize, mut work: impl FnMut()) {
     println!("{name} = {:.4}", times[times.len() / 2]);
 }
 
-fn step(policy: &Policy, base: &Weights) {
+fn step(policy: &Policy, base: &Weights, optimiser: Optimiser, report: Report) {
     let (observations, actions) = (values(SAMPLES * 60, 1), values(SAMPLES * 4, 2));
     let mut weights = base.clone();
     let (mut workspace, mut gradients) = (policy.workspace(), Weights::zeros(policy));
     let mut flow = Vec::new();
     let last = policy.n_layers();
-    report("step", 2000, || {
+    let mut state = OptimiserState::new(last);
+    report("step", 2000, &mut || {
         let outputs = policy.forward(1..=last, &weights, &observations, &mut workspace);
         black_box(policy.loss(outputs, &actions, &mut flow));
         policy.backward(1..=last, &weights, &flow, &mut workspace, &mut gradients);
-        for layer in 1..=last {
-            tilp::nn::optimiser::descend(weights.layer_mut(layer), gradients.layer(layer), 0.01);
-        }
-    });
-    report("forward", 2000, || {
-        black_box(policy.forward(1..=last, &weights, &observations, &mut workspace));
+        state.step(optimiser, &mut weights, &gradients, 1..=last, 0.01);
     });
 }
 
@@ -77,7 +84,12 @@ fn act(policy: &Policy, base: &Weights) {
     report("act", 2000, || policy.act(base, &observations, black_box(&mut actions)));
 }
 
-fn engine(policy: &Arc<Policy>, base: &Weights, n_terminals: usize) -> Engine<Policy> {
+fn engine(
+    policy: &Arc<Policy>,
+    base: &Weights,
+    n_terminals: usize,
+    optimiser: Optimiser,
+) -> Engine<Policy> {
     let data: Vec<Arc<Dataset>> = (0..n_terminals)
         .map(|terminal| {
             let mut data = Dataset::new(60, 4);
@@ -94,7 +106,7 @@ fn engine(policy: &Arc<Policy>, base: &Weights, n_terminals: usize) -> Engine<Po
         samples: SAMPLES,
         server_rate: 0.01,
         client_rate: 0.01,
-        optimiser: Optimiser::Sgd { momentum: 0.0 },
+        optimiser,
         clip: 0.0,
         state_at_aggregation: StateAtAggregation::Reset,
         compressor: Compressor::Quantize,
@@ -109,30 +121,36 @@ fn participants(n_terminals: usize, q: f64) -> Vec<Participant> {
 }
 
 /// One terminal through the messages, cut in the middle.
-fn split_step(policy: &Arc<Policy>, base: &Weights) {
-    let mut engine = engine(policy, base, 1);
+fn split_step(policy: &Arc<Policy>, base: &Weights, optimiser: Optimiser, report: Report) {
+    let mut engine = engine(policy, base, 1, optimiser);
     let mut round = 0;
-    report("split_step", 1000, || {
+    report("split_step", 1000, &mut || {
         round += 1;
         black_box(engine.round(round, &participants(1, 0.0)).expect("sound"));
     });
 }
 
-fn round(policy: &Arc<Policy>, base: &Weights, q: f64, name: &str) {
-    let mut engine = engine(policy, base, TERMINALS);
+fn round(
+    policy: &Arc<Policy>,
+    base: &Weights,
+    (optimiser, q): (Optimiser, f64),
+    name: &str,
+    report: Report,
+) {
+    let mut engine = engine(policy, base, TERMINALS, optimiser);
     let mut round = 0;
-    report(name, 60, || {
+    report(name, 60, &mut || {
         round += 1;
         black_box(engine.round(round, &participants(TERMINALS, q)).expect("sound"));
     });
 }
 
 /// A round with an aggregation after it and the download before it.
-fn sync_round(policy: &Arc<Policy>, base: &Weights) {
-    let mut engine = engine(policy, base, TERMINALS);
+fn sync_round(policy: &Arc<Policy>, base: &Weights, optimiser: Optimiser, report: Report) {
+    let mut engine = engine(policy, base, TERMINALS, optimiser);
     let everybody = engine.ids();
     let mut round = 0;
-    report("round_50_aggregated", 60, || {
+    report("round_50_aggregated", 60, &mut || {
         round += 1;
         black_box(engine.round(round, &participants(TERMINALS, 0.0)).expect("sound"));
         engine.aggregate(&everybody).expect("sound");

@@ -1,4 +1,5 @@
-"""The training step of benches/step.rs in PyTorch (eager): same model, same batch, same cut.
+"""The training step of benches/step.rs in PyTorch (eager): same model, same batch, same cut, the same two
+optimisers. AdamW is PyTorch's own, fused.
 
     python step.py
 
@@ -59,9 +60,30 @@ def policy():
     return nn.Sequential(Embedding(), *(Block(block in (2, 4)) for block in range(1, 7)), Head())
 
 
-def descend(parameters, gradients, rate=RATE):
-    with torch.no_grad():
-        torch._foreach_add_(parameters, gradients, alpha=-rate)
+class Descent:
+    """Plain gradient descent in one call."""
+
+    def __init__(self, parameters):
+        self.parameters = parameters
+
+    def step(self, gradients, share=1.0):
+        with torch.no_grad():
+            torch._foreach_add_(self.parameters, gradients, alpha=-RATE * share)
+
+
+class AdamW:
+    """PyTorch's AdamW, given its gradients."""
+
+    def __init__(self, parameters):
+        self.parameters = parameters
+        self.rule = torch.optim.AdamW(parameters, lr=RATE, weight_decay=0.01, fused=True)
+
+    def step(self, gradients, share=1.0):
+        if share != 1.0:
+            torch._foreach_mul_(gradients, share)
+        for parameter, gradient in zip(self.parameters, gradients):
+            parameter.grad = gradient
+        self.rule.step()
 
 
 def report(name, calls, work):
@@ -75,32 +97,38 @@ def report(name, calls, work):
     print(f"{name} = {statistics.median(times):.4f}", flush=True)
 
 
-def step(threads):
-    model = policy()
-    parameters = list(model.parameters())
-    x, y = torch.rand(SAMPLES, TOKENS * FEATURES), torch.rand(SAMPLES, ACTIONS)
-
-    def work():
-        loss = F.mse_loss(model(x), y)
-        descend(parameters, torch.autograd.grad(loss, parameters))
-
-    report(f"step_{threads}", 300, work)
+def act(threads):
+    model, x = policy(), torch.rand(SAMPLES, TOKENS * FEATURES)
     with torch.inference_mode():
         report(f"act_{threads}", 300, lambda: model(x))
 
 
-def round_of_terminals(threads):
+def step(rule, suffix, threads):
+    model = policy()
+    parameters = list(model.parameters())
+    optimiser = rule(parameters)
+    x, y = torch.rand(SAMPLES, TOKENS * FEATURES), torch.rand(SAMPLES, ACTIONS)
+
+    def work():
+        loss = F.mse_loss(model(x), y)
+        optimiser.step(list(torch.autograd.grad(loss, parameters)))
+
+    report(f"step{suffix}_{threads}", 300, work)
+
+
+def round_of_terminals(rule, suffix, threads):
     base = policy()
     fronts = [copy.deepcopy(base[:CUT]) for _ in range(TERMINALS)]
     back = base[CUT:]
     front_parameters = [list(front.parameters()) for front in fronts]
     back_parameters = list(back.parameters())
+    terminals, server = [rule(parameters) for parameters in front_parameters], rule(back_parameters)
     xs = [torch.rand(SAMPLES, TOKENS * FEATURES) for _ in range(TERMINALS)]
     ys = [torch.rand(SAMPLES, ACTIONS) for _ in range(TERMINALS)]
 
     def work():
         total = None
-        for front, parameters, x, y in zip(fronts, front_parameters, xs, ys):
+        for front, parameters, terminal, x, y in zip(fronts, front_parameters, terminals, xs, ys):
             activation = front(x)
             cut = activation.detach().requires_grad_()
             loss = F.mse_loss(back(cut), y)
@@ -109,13 +137,15 @@ def round_of_terminals(threads):
                 total = gradients
             else:
                 torch._foreach_add_(total, gradients)
-            descend(parameters, torch.autograd.grad(activation, parameters, flow))
-        descend(back_parameters, total, RATE / TERMINALS)
+            terminal.step(list(torch.autograd.grad(activation, parameters, flow)))
+        server.step(total, 1 / TERMINALS)
 
-    report(f"round_50_{threads}", 15, work)
+    report(f"round_50{suffix}_{threads}", 15, work)
 
 
 for threads in (1, 2):
     torch.set_num_threads(threads)
-    step(threads)
-    round_of_terminals(threads)
+    act(threads)
+    for rule, suffix in ((Descent, ""), (AdamW, "_adamw")):
+        step(rule, suffix, threads)
+        round_of_terminals(rule, suffix, threads)
