@@ -356,8 +356,8 @@ fn learning(rollout: &RolloutTables, futures: &mut Futures, sums: &Sums) -> Lane
         let count = if trained { sums.count[lane] } else { 1.0 };
         share[lane] = if trained { 1.0 / samples } else { 0.0 };
         let scatter = (0..rollout.scatter_power).fold(scatter, |left, _| left / count);
-        let all = any - scatter - noise * sums.noise[lane] / samples
-            + depth * sums.depth[lane] / samples;
+        let all =
+            any - scatter - noise * sums.noise[lane] / samples + depth * sums.depth[lane] / samples;
         common[lane] = if trained { all } else { 0.0 };
     }
     let mut fall = [0.0; LANES];
