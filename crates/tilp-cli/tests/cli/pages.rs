@@ -22,16 +22,18 @@ fn the_page_of_a_run_has_every_figure_inside_and_beside_it() {
         "Participation",
         "Violations by kind",
         "Decisions for",
+        "Decisions and what sets robots apart",
     ];
     for title in titles {
         assert!(page.contains(&format!(">{title}")), "no figure {title}");
     }
     assert!(page.contains("makes no predictions"), "deficit has no twin");
+    assert!(page.contains("had its mean of one decision"), "the worth of differences");
     assert!(
         !page.contains("src=\"http") && !page.contains("<script"),
         "the page is self-contained"
     );
-    for name in ["success", "latency", "participation", "violations", "decisions"] {
+    for name in ["success", "latency", "participation", "violations", "decisions", "causes"] {
         for end in ["svg", "png", "pdf", "csv"] {
             assert!(folder.join(format!("{name}.{end}")).exists(), "{name}.{end}");
         }

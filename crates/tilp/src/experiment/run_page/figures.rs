@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::RunPage;
+use super::causes;
 use super::tables::robots_of;
 use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
 use crate::record::event::{Decided, RationaleLine};
@@ -16,6 +17,7 @@ pub(super) fn all(page: &RunPage) -> Vec<(&'static str, Figure)> {
         ("participation", participation(page)),
         ("violations", violations(page)),
         ("decisions", decisions(page)),
+        ("causes", causes::figure(page)),
     ];
     if !page.predictions.is_empty() {
         figures.push(("twin", twin(page)));

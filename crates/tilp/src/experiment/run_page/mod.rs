@@ -1,15 +1,19 @@
 //! One page for one run: metrics, rounds, participation and resources of each terminal, and the twin's
 //! predictions against the outcomes.
 
+mod causes;
 mod figures;
+mod levelled;
 mod tables;
 
 use super::RunError;
 use super::open::read_run_identity;
+use super::replay::Replay;
 use super::study::{STYLE, escaped};
 use crate::plot::{Figure, PaperWidth};
 use crate::record::event::Decided;
 use crate::record::{Event, History, RecordError, RunFolder, Summary};
+use crate::rule::Rule;
 use crate::scenario::{Registry, Scenario, suite_of};
 
 /// All that is shown of a run.
@@ -24,6 +28,8 @@ pub struct RunPage {
     summary: Option<Summary>,
     /// Names of the tasks.
     tasks: Vec<String>,
+    /// The rounds with the hardware behind them, where terminals train side by side.
+    replay: Option<Replay>,
 }
 
 impl RunPage {
@@ -41,7 +47,13 @@ impl RunPage {
             Err(RecordError::Absent { .. }) => None,
             Err(error) => return Err(error.into()),
         };
+        let rule = method.training(&scenario)?;
+        let is_side_by_side = matches!(rule, Rule::Parallel | Rule::Sequential);
+        let replay = (is_side_by_side && !history.rounds.is_empty()).then(|| {
+            Replay::of_events(scenario.clone(), method.clone(), seeds.seed, history.clone())
+        });
         Ok(Self {
+            replay: replay.transpose()?,
             title: format!("{} on {}, seed {seeds}", method.name(), scenario.name()),
             tasks: suite_of(&scenario).tasks.iter().map(|&name| name.to_owned()).collect(),
             predictions: events.into_iter().filter_map(predicted).collect(),
@@ -90,6 +102,7 @@ impl RunPage {
             html += "<p>The method makes no predictions. <code>tilp twin</code> with the folder of the \
                      run shows it to a twin.</p>\n";
         }
+        html += &tables::levelled(self);
         html += &tables::robots(self);
         html += &format!(
             "<details>\n<summary>All values of the scenario</summary>\n<pre>{}</pre>\n</details>\n",

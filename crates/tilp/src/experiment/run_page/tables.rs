@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::RunPage;
+use super::levelled::{self, Levelled};
 use crate::experiment::study::escaped;
 use crate::record::{EpisodeKind, RoundRow};
 
@@ -112,6 +113,26 @@ pub(super) fn robots(page: &RunPage) -> String {
     };
     let body: String = robots_of(page).into_iter().map(row).collect();
     table("robots", "Robots, from the best channel to the worst", &HEAD, &body)
+}
+
+/// What one decision being the same for all participants of a round would have cost.
+pub(super) fn levelled(page: &RunPage) -> String {
+    let found =
+        page.replay.as_ref().and_then(|replay| levelled::levelled(replay, &page.history.rounds));
+    let Some((rounds, parts)) = found else { return String::new() };
+    let more = |factor: f64| format!("{:+.1} %", 1e2 * (factor - 1.0));
+    let row = |one: &Levelled| {
+        let (part, missed) = (one.part.name(), one.missed);
+        let (seconds, joules) = (more(one.seconds), more(one.joules));
+        format!(
+            "<tr><th scope=\"row\">{part}</th><td>{seconds}</td><td>{joules}</td><td>{missed}</td></tr>\n"
+        )
+    };
+    let head = ["the same for all", "seconds", "joules", "rounds that miss the deadline then"];
+    let caption = format!(
+        "If all participants of a round had its mean of one decision ({rounds} rounds, true channels)"
+    );
+    table("facts", &caption, &head, &parts.iter().map(row).collect::<String>())
 }
 
 /// Style of narrow screens: names and values of a table of facts wrap, so that both are visible.
