@@ -41,6 +41,9 @@ impl Envs {
     }
 }
 
+/// After a round of all copies: what is seen, which episodes have ended, and the columns of numbers.
+type Steps<'py> = (Bound<'py, PyArray2<f32>>, Vec<bool>, Bound<'py, PyDict>);
+
 #[pymethods]
 impl Envs {
     /// Copies of the simulated cell of a scenario.
@@ -128,7 +131,7 @@ impl Envs {
         actions: PyReadonlyArray2<'py, f64>,
         mixed: bool,
         active: Vec<bool>,
-    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Vec<bool>, Bound<'py, PyDict>)> {
+    ) -> PyResult<Steps<'py>> {
         let form = if mixed { Form::Mixed } else { Form::Flat };
         let (width, length) = (self.n_slots * ACTIONS, view::length(self.n_slots));
         let given = actions.as_array();
