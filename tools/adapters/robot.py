@@ -15,7 +15,7 @@ def run_episode(model, episode, replies):
     for reply in iter(replies.readline, ""):
         if reply.strip().lower() in ("y", "n"):
             return reply.strip().lower() == "y"
-    raise RuntimeError("nobody answers")
+    raise RuntimeError("no answer")
 
 
 def main():

@@ -162,9 +162,28 @@ const file = await browser.newPage({ viewport: { width: 1300, height: 900 } });
 file.on("console", (one) => { if (["error", "warning"].includes(one.type())) problems.push(`file: ${one.text()}`); });
 file.on("pageerror", (error) => problems.push(`file: ${error.message}`));
 file.on("request", (request) => { if (!request.url().startsWith("file:") && !request.url().startsWith("data:")) problems.push(`the file asks for ${request.url()}`); });
-for (const view of ["learning", "cell", "round", "why", "twin"]) {
+for (const view of ["learning", "cell", "round", "why", "robots", "twin", "whatif"]) {
   await file.goto(`file://${join(folder, "page.html")}#view=${view}&round=7&terminal=1`);
   await file.reload();
+  if (view === "robots") {
+    await file.waitForFunction(() => document.querySelector("#robots-count")?.textContent.includes("the record has"));
+    const shows = () => file.evaluate(() => document.querySelector(".scene").toDataURL());
+    await file.locator(".player input").fill("0");
+    const start = await shows();
+    await file.locator(".player input").press("End");
+    assert.notEqual(await shows(), start, "the scene of the file moves");
+    continue;
+  }
+  if (view === "whatif") {
+    await file.waitForFunction(() => document.querySelector("#whatif-said").textContent.startsWith("Round 9. Nothing is changed."));
+    const found = await file.evaluate(() => Object.fromEntries([...document.querySelectorAll("[data-plan]")].map((one) => [one.dataset.plan, Number(one.title)])));
+    const { rationale } = events.find((one) => one.kind === "decided" && one.id[0] === 9);
+    for (const name of ["latency_s", "energy_j", "planned_return"]) assert.equal(found[name], rationale[name], name);
+    await file.locator("#whatif-sample").selectOption({ label: "limits.deadline_s = 2.5" });
+    await file.waitForFunction(() => document.querySelector("#whatif-said").textContent.includes("with the change"));
+    assert.ok((await text(file, "#whatif-command")).endsWith("--round 8 --set limits.deadline_s=2.5"));
+    continue;
+  }
   await file.waitForFunction(() => document.querySelectorAll(".tiles .tile").length > 2);
   if (view === "learning") assert.ok((await text(file, "[data-tile=success] dd")).startsWith(percent(summary.success_final)));
 }

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 const LEAST = 10;
 const css = readFileSync(new URL("../../crates/tilp-dash/web/style.css", import.meta.url), "utf8");
 const themes = { light: css.slice(0, css.indexOf("@media")), dark: css.slice(css.indexOf(':root[data-theme="dark"]')) };
-// What is told apart by colour: the first series (others have dashes), parts of a bar, the scale, a scene.
+// What differs in colour alone: the first series (others have dashes), parts of a bar, the scale, a scene.
 const SETS = { series: ["--c0", "--c1", "--c2"], bars: ["--c7", "--c4", "--c0", "--c2", "--c3"], scale: ["--low", "--mid", "--high"], scene: ["--c7", "--c1", "--c5", "--c2"] };
 // Machado, Oliveira and Fernandes 2009, full strength, on linear red, green and blue.
 const EYES = {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use tilp::experiment::{Ended, RunSpec, read_run_identity, run_single};
+use tilp::experiment::{Ended, PLANNER_STATES, RunSpec, read_run_identity, run_single};
 use tilp::record::event::{Decided, Event};
 use tilp::record::{
     History, RoundRow, RunFolder, episode_columns, round_columns, terminal_columns,
@@ -101,7 +101,9 @@ pub(crate) fn run(
     let seeds = Seeds { seed, replicate };
     let path = out.unwrap_or_else(|| host::run_folder(&scenario, method.name(), seeds));
     let about = methods.about();
-    let spec = RunSpec { scenario, method, seed, replicate, checkpoint_every, about };
+    let planner_states = PLANNER_STATES;
+    let spec =
+        RunSpec { scenario, method, seed, replicate, checkpoint_every, planner_states, about };
     let (work, known) = (Work::default(), &methods);
     let mut watcher = Watcher::new(&work, on_round.map(Arc::new), None);
     let ended = work.perform(py, || {

@@ -158,7 +158,7 @@ impl Observer for JobProgress<'_> {
             }),
             ProcessEvent::Locked => self.change(|state, name| {
                 state.n_jobs -= 1;
-                Some(format!("{name}: left to another process that is at it"))
+                Some(format!("{name}: left to another process that is running it"))
             }),
             ProcessEvent::Demonstrations { .. }
             | ProcessEvent::Deciding { .. }

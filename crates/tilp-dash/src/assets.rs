@@ -34,6 +34,7 @@ files!(
     "js/twin.js", "text/javascript; charset=utf-8";
     "js/compare.js", "text/javascript; charset=utf-8";
     "js/edits.js", "text/javascript; charset=utf-8";
+    "js/samples.js", "text/javascript; charset=utf-8";
     "js/whatif.js", "text/javascript; charset=utf-8";
 );
 

@@ -1,7 +1,7 @@
 //! Several runs side by side: those of a study, or those of one scenario.
 //!
-//! A study keeps what matters of each finished run in `runs.jsonl`; runs that are not in it are
-//! read from their folders, so that a study that goes on is shown too.
+//! A study keeps metrics and curve of each finished run in `runs.jsonl`. Other runs are read from
+//! their folders, so that an unfinished study is shown too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

@@ -10,6 +10,7 @@ use crate::discover::Place;
 use crate::hub::Hub;
 use crate::map::map;
 use crate::run::Run;
+use crate::samples::samples;
 
 /// Rounds whose terminals are in the file. Every other number is there of all rounds.
 const MOST_ROUNDS: u64 = 60;
@@ -20,9 +21,10 @@ const MOST_BYTES: usize = 6 << 20;
 const ROOT: &str = "0";
 
 /// Modules in the order in which they need each other.
-const MODULES: [&str; 20] = [
+const MODULES: [&str; 21] = [
     "dom", "format", "colour", "data", "chart", "timeline", "picker", "terminal", "map", "cell",
-    "learning", "round", "scene", "robots", "why", "twin", "compare", "edits", "whatif", "main",
+    "learning", "round", "scene", "robots", "why", "twin", "compare", "edits", "samples", "whatif",
+    "main",
 ];
 
 /// The page of the run in a folder.
@@ -84,6 +86,7 @@ fn answers(run: &Run, state: &Value) -> Map<String, Value> {
     }
     answers.insert("predictions".into(), run.predictions());
     answers.insert("map".into(), map(run).unwrap_or_default());
+    answers.extend(samples(run, state));
     answers
 }
 

@@ -194,6 +194,8 @@ pub(crate) fn head(status: u16, kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(text: &str) -> Result<Request, u16> {
@@ -210,6 +212,32 @@ mod tests {
         assert_eq!((request.asked("run"), request.asked("round")), (Some("0/a b"), Some("3")));
         assert_eq!(request.header("last-event-id"), Some("x.1.2"));
         assert_eq!(request.asked("terminal"), None);
+    }
+
+    /// A text as a browser writes it into an address.
+    fn encoded(text: &str) -> String {
+        text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_and_query_come_back(path in "[^\\p{C}]{0,40}", value in "[^\\p{C}]{0,40}") {
+            let (line, other) = (encoded(&path), encoded(&value));
+            let found = read(&format!("GET /{line}?name={other} HTTP/1.1\r\n\r\n")).unwrap();
+            prop_assert_eq!(found.path, format!("/{path}"));
+            prop_assert_eq!(found.query, [("name".to_owned(), value)]);
+        }
+
+        #[test]
+        fn any_bytes_are_a_request_or_refused_with_a_status(
+            start in prop::sample::select(vec!["", "GET /", "GET /?a=", "GET / HTTP/1.1\r\nHost: "]),
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let bytes = [start.as_bytes(), &bytes, b" HTTP/1.1\r\n\r\n"].concat();
+            if let Err((status, _)) = Request::read(&mut &bytes[..]) {
+                prop_assert!([400, 405, 431].contains(&status), "{status}");
+            }
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::turns::Turns;
 use crate::twin::Reported;
 use crate::whatif::Repeated;
 
-/// How often the files of runs that somebody looks at are looked at.
+/// How often the files of runs that a page shows are read.
 const TICK: Duration = Duration::from_millis(250);
 /// How often folders are looked for.
 const SCAN: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ struct Known {
     list: Arc<str>,
     /// Rises with every change of the list.
     version: u64,
-    /// Rises with every change of a run that somebody looks at.
+    /// Rises with every change of a run that a page shows.
     tick: u64,
 }
 

@@ -13,6 +13,7 @@
 //! | `compare`, `metrics`, `export` | several runs side by side; numbers for Prometheus; one run as one file |
 //! | `origin` | scenario and seed of a run |
 //! | `robots`, `whatif`, `twin`, `map` | what is computed from them: episodes run again, other plans, other twins, places |
+//! | `samples` | what a page in a file holds of such answers |
 //! | `turns` | answers that take computing, one at a time |
 //! | `stream`, `api`, `assets` | what is sent: changes, answers, the page |
 //! | `http`, `access`, `server` | requests, who may ask, threads |
@@ -38,6 +39,7 @@ mod relay;
 mod remote;
 mod robots;
 mod run;
+mod samples;
 mod server;
 mod stream;
 mod turns;

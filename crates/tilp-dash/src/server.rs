@@ -60,7 +60,7 @@ impl Server {
         while !stopped() {
             match listener.accept() {
                 Ok((client, _)) => self.admit(client),
-                // Nobody there, or somebody who is gone already, or no room for one more socket.
+                // No connection, one that was closed already, or no room for one more socket.
                 Err(_) => std::thread::sleep(POLL),
             }
         }

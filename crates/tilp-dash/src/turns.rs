@@ -9,7 +9,7 @@ use crate::http::Response;
 /// Requests that wait or compute at a time.
 const MOST_WAITING: usize = 8;
 
-/// Who computes.
+/// The right to compute, for one request at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     n_waiting: AtomicUsize,
@@ -24,7 +24,7 @@ impl Turns {
     ) -> Result<Response, Response> {
         let _place = Place::new(self)?;
         let _turn: MutexGuard<'_, ()> = self.one.lock().unwrap_or_else(PoisonError::into_inner);
-        // Files of anybody are computed with: a panic is an answer too.
+        // The files may be damaged or hostile: a panic must not end the server.
         std::panic::catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|_| {
             Err(Response::error(500, "this cannot be computed from the record"))
         })

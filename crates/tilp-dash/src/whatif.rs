@@ -1,16 +1,17 @@
 //! What if: the plan of a round with and without a change, from the record of a run.
 //!
-//! The planner is repeated up to the round. That may take minutes, so an answer does a part of it and
-//! says how far it has come; whoever asked asks again. Nobody asks: nothing is computed.
+//! The planner is repeated up to the round. That may take a minute, so an answer does a part of it and
+//! says how far it has come, and the page asks again. Without a question nothing is computed.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tilp::experiment::{Change, Edit, PlannerState, RecordedPlanner, WhatIfError};
-use tilp::record::{Checkpoint, Identity};
+use tilp::experiment::{ASKED, Change, Edit, PlannerState, RecordedPlanner, WhatIfError};
+use tilp::record::{Checkpoint, Identity, kept_round};
 use tilp::round::TerminalId;
-use tilp::scenario::Scenario;
 
 use crate::bounded;
 use crate::http::{Request, Response};
@@ -19,8 +20,10 @@ use crate::run::Run;
 
 /// Time of one answer.
 const SLICE: Duration = Duration::from_millis(800);
-/// Bytes of a checkpoint.
+/// Bytes of a checkpoint, and of a state that the run has kept.
 const MOST_CHECKPOINT: u64 = 512 << 20;
+/// Files in the folder of the checkpoint that are looked at.
+const MOST_FILES: usize = 1000;
 /// Places at which a state is kept for good, spread over the run.
 const N_ANCHORS: u64 = 6;
 /// States that are kept besides.
@@ -40,6 +43,9 @@ struct OfRun {
     run: String,
     fingerprint: u64,
     record: Arc<RecordedPlanner>,
+    identity: Identity,
+    /// States that the run has kept and that were not read yet, by round.
+    on_disk: BTreeMap<u64, PathBuf>,
     anchors: Vec<PlannerState>,
     recent: Vec<PlannerState>,
 }
@@ -94,15 +100,17 @@ impl OfRun {
     fn read(run: &Run) -> Result<Self, Response> {
         let manifest = run.about().manifest;
         let method = manifest["method"].as_str().unwrap_or_default();
-        if method != "tilp" {
+        if method != ASKED {
             let line =
-                format!("the run is one of {method}, expected tilp: only it has a twin to ask");
+                format!("the run is one of {method}, expected {ASKED}: only it has a twin to ask");
             return Err(Response::error(422, line));
         }
         let (scenario, seed) = origin(run)?;
         let history = history(run)?;
         let replicate = manifest["replicate"].as_u64().unwrap_or(0);
-        let checkpoint = checkpoint(run, &scenario, seed, replicate);
+        let method = method.to_owned();
+        let identity = Identity { method, seed, replicate, scenario: scenario.hash() };
+        let checkpoint = checkpoint(run, &identity);
         let record =
             RecordedPlanner::new(scenario, seed, history).map_err(|error| refusal(&error))?;
         let mut anchors = vec![record.start().map_err(|error| refusal(&error))?];
@@ -111,6 +119,8 @@ impl OfRun {
             run: run.place.id.clone(),
             fingerprint: run.fingerprint(),
             record: Arc::new(record),
+            identity,
+            on_disk: kept_on_disk(run),
             anchors,
             recent: Vec::new(),
         })
@@ -120,6 +130,7 @@ impl OfRun {
     fn advance(&mut self, round: u64) -> Result<PlannerState, WhatIfError> {
         let end = Instant::now() + SLICE;
         let step = (self.record.n_rounds() / N_ANCHORS).max(1);
+        self.read_nearest(round);
         let all = self.anchors.iter().chain(&self.recent).filter(|state| state.done <= round);
         let nearest = all.max_by_key(|state| state.done).cloned();
         let Some(mut state) = nearest else { return self.record.start() };
@@ -129,6 +140,29 @@ impl OfRun {
             self.keep(&state, step);
         }
         Ok(state)
+    }
+
+    /// Reads the state that the run has kept next before a round, unless a later one is known. One
+    /// that cannot be used costs time only.
+    fn read_nearest(&mut self, round: u64) {
+        let known = self.anchors.iter().chain(&self.recent).map(|state| state.done);
+        let latest = known.filter(|done| *done <= round).max().unwrap_or(0);
+        let next = |one: &BTreeMap<u64, PathBuf>| {
+            let found = one.range(..=round).next_back().filter(|(kept, _)| **kept > latest);
+            found.map(|(kept, path)| (*kept, path.clone()))
+        };
+        while let Some((kept, path)) = next(&self.on_disk) {
+            let bytes = bounded::bytes(&path, MOST_CHECKPOINT).ok();
+            let found = bytes.and_then(|bytes| Checkpoint::from_kept_bytes(&bytes, &path).ok());
+            let is_own =
+                |one: &Checkpoint| one.round == kept && one.check(&self.identity, &path).is_ok();
+            let found = found.filter(is_own);
+            self.on_disk.remove(&kept);
+            if let Some(found) = found {
+                self.anchors.push(self.record.at(found));
+                return;
+            }
+        }
     }
 
     fn keep(&mut self, state: &PlannerState, step: u64) {
@@ -149,14 +183,21 @@ impl OfRun {
 }
 
 /// The checkpoint in the folder, if it is of this run. One that cannot be used costs time only.
-fn checkpoint(run: &Run, scenario: &Scenario, seed: u64, replicate: u64) -> Option<Checkpoint> {
+fn checkpoint(run: &Run, identity: &Identity) -> Option<Checkpoint> {
     let path = run.place.path.join("checkpoint/state.safetensors");
     let bytes = bounded::bytes(&path, MOST_CHECKPOINT).ok()?;
     let found = Checkpoint::planner_from_bytes(&bytes, &path).ok()?;
-    let method = "tilp".to_owned();
-    let identity = Identity { method, seed, replicate, scenario: scenario.hash() };
-    found.check(&identity, &path).ok()?;
+    found.check(identity, &path).ok()?;
     Some(found)
+}
+
+/// Files with states of the planner, by round.
+pub(crate) fn kept_on_disk(run: &Run) -> BTreeMap<u64, PathBuf> {
+    let entries = std::fs::read_dir(run.place.path.join("checkpoint"));
+    let entries = entries.into_iter().flatten().flatten().take(MOST_FILES);
+    entries
+        .filter_map(|entry| Some((kept_round(entry.file_name().to_str()?)?, entry.path())))
+        .collect()
 }
 
 /// The change that is asked about: `set=KEY=VALUE`, `remove=ID`, `edit=ID,cut=2,power_w=0.1`.
@@ -204,6 +245,8 @@ fn edit(text: &str) -> Option<Edit> {
 
 #[cfg(test)]
 mod tests {
+    use tilp::scenario::Scenario;
+
     use super::*;
     use crate::discover::Place;
     use crate::fixture::{Scratch, lines, rows};

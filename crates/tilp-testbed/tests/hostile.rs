@@ -133,11 +133,11 @@ async fn ends(mut frames: Streaming<Down>) {
 async fn a_hello_that_is_not_acceptable_has_its_status() {
     let station = Station::start().await;
     let old = Hello { version: 0, ..hello(7) };
-    let nobody = Hello { role: Role::Unspecified.into(), ..hello(7) };
+    let roleless = Hello { role: Role::Unspecified.into(), ..hello(7) };
     let evaluator = Hello { role: Role::Evaluator.into(), ..hello(0) };
     for (first, code) in [
         (say(up::Body::Hello(old)), Code::FailedPrecondition),
-        (say(up::Body::Hello(nobody)), Code::InvalidArgument),
+        (say(up::Body::Hello(roleless)), Code::InvalidArgument),
         (say(up::Body::Hello(hello(8))), Code::PermissionDenied),
         (say(up::Body::Hello(evaluator)), Code::PermissionDenied),
         (say(up::Body::Answer(Answer::default())), Code::InvalidArgument),

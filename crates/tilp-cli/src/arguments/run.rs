@@ -17,6 +17,15 @@ fn run_help() -> String {
     )
 }
 
+/// What `tilp run` and `tilp branch` take, and studies do not.
+#[derive(Args)]
+pub(crate) struct Planner {
+    /// States of TiLP's planner to keep on the way. What if in `tilp dash` starts from the nearest
+    /// one instead of repeating the run
+    #[arg(long, value_name = "N", default_value_t = tilp::experiment::PLANNER_STATES, value_parser = clap::value_parser!(u64).range(..=100))]
+    pub planner_states: u64,
+}
+
 /// `tilp run`.
 #[derive(Args)]
 #[command(after_help = run_help())]
@@ -46,6 +55,9 @@ pub(crate) struct Run {
     /// Resume an interrupted run
     #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "method", "seed", "replicate", "rounds", "overrides", "out"])]
     pub resume: Option<PathBuf>,
+    /// States of the planner.
+    #[command(flatten)]
+    pub planner: Planner,
     /// Checkpoints and output.
     #[command(flatten)]
     pub execution: Execution,
@@ -76,6 +88,9 @@ pub(crate) struct Branch {
     /// Folder for the results [default: RUN-branch-T]
     #[arg(long)]
     pub out: Option<PathBuf>,
+    /// States of the planner.
+    #[command(flatten)]
+    pub planner: Planner,
     /// Checkpoints and output.
     #[command(flatten)]
     pub execution: Execution,

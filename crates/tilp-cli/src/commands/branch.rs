@@ -33,6 +33,7 @@ pub(crate) fn branch(arguments: Arguments) -> Result<(), Failure> {
     let child = RunSpec {
         scenario,
         checkpoint_every: arguments.execution.checkpoint_every,
+        planner_states: arguments.planner.planner_states,
         ..parent.clone()
     };
     let branch = Branch {

@@ -95,7 +95,11 @@ fn new(arguments: &Run) -> Result<(RunSpec, RunFolder), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| run_folder(&scenario, method.name(), seeds));
     let folder = RunFolder::create(&out).map_err(Failure::input)?;
     let checkpoint_every = arguments.execution.checkpoint_every;
-    Ok((RunSpec { scenario, method, seed, replicate, checkpoint_every, about: about() }, folder))
+    let planner_states = arguments.planner.planner_states;
+    let about = about();
+    let spec =
+        RunSpec { scenario, method, seed, replicate, checkpoint_every, planner_states, about };
+    Ok((spec, folder))
 }
 
 /// Default folder of a run.
@@ -112,7 +116,9 @@ pub(crate) fn folder_name(name: &str) -> String {
 
 fn resumed(arguments: &Run, path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let (spec, folder) = identified(path)?;
-    Ok((RunSpec { checkpoint_every: arguments.execution.checkpoint_every, ..spec }, folder))
+    let checkpoint_every = arguments.execution.checkpoint_every;
+    let planner_states = arguments.planner.planner_states;
+    Ok((RunSpec { checkpoint_every, planner_states, ..spec }, folder))
 }
 
 /// Identity of the run in a folder.
@@ -121,8 +127,10 @@ pub(crate) fn identified(path: &Path) -> Result<(RunSpec, RunFolder), Failure> {
     let (scenario, method, seeds) =
         read_run_identity(&folder, &Registry::builtin()).map_err(Failure::input)?;
     let Seeds { seed, replicate } = seeds;
-    let checkpoint_every = u64::MAX;
-    Ok((RunSpec { scenario, method, seed, replicate, checkpoint_every, about: about() }, folder))
+    let (checkpoint_every, planner_states, about) = (u64::MAX, 0, about());
+    let spec =
+        RunSpec { scenario, method, seed, replicate, checkpoint_every, planner_states, about };
+    Ok((spec, folder))
 }
 
 /// Versions and host, for the manifest.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilp::experiment::{Ended, RunSpec};
+use tilp::experiment::{Ended, PLANNER_STATES, RunSpec};
 use tilp::record::Summary;
 use tilp::round::TerminalId;
 use tilp_testbed::contract::VERSION;
@@ -96,6 +96,7 @@ fn report(testbed: &Described, summary: &Summary) -> String {
         seed: testbed.seed,
         replicate: testbed.replicate,
         checkpoint_every: testbed.checkpoint_every,
+        planner_states: PLANNER_STATES,
         about: about(),
     };
     result(summary, &spec, &testbed.run_folder(), Format::Text)

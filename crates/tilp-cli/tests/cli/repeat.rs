@@ -73,7 +73,7 @@ fn another_seed_gives_another_run() {
     assert_ne!(rows("done"), rows("other"));
 }
 
-/// Starts the run in the folder `name`, or goes on with it if it has begun.
+/// Starts the run in the folder `name`, or resumes it if it has begun.
 fn start(folder: &Path, name: &str) -> Child {
     let begun = folder.join(name).join("manifest.json").exists();
     let arguments = match begun {

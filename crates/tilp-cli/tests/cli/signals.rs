@@ -12,7 +12,7 @@ use crate::{Scratch, succeed, text, tilp};
 
 fn send(signal: &str, child: &Child) {
     let command = format!("kill -{signal} {}", child.id());
-    // The program may have ended by itself: then there is nobody to signal.
+    // The program may have ended by itself: then there is no process to signal.
     let _ = Command::new("sh").args(["-c", &command]).stderr(Stdio::null()).status();
 }
 

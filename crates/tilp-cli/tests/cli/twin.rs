@@ -31,9 +31,12 @@ fn a_finished_run_of_any_method_gives_a_table_and_figures() {
     for name in FIGURES {
         let svg = fs::read_to_string(scratch.path().join("done/twin").join(name)).unwrap();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{name}");
-        for end in ["png", "pdf", "csv"] {
+        for (end, start) in
+            [("png", &b"\x89PNG\r\n\x1a\n"[..]), ("pdf", b"%PDF-"), ("csv", b"panel,")]
+        {
             let other = scratch.path().join("done/twin").join(name).with_extension(end);
-            assert!(other.exists(), "{}", other.display());
+            let bytes = fs::read(&other).unwrap();
+            assert!(bytes.starts_with(start) && bytes.len() > 100, "{}", other.display());
         }
     }
     assert_eq!(succeed(scratch.path(), &["twin", "done"]), said, "a second time it is the same");

@@ -151,6 +151,8 @@ fn from_half(half: u16) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::rng::Seed;
 
@@ -219,6 +221,27 @@ mod tests {
             }
         }
         assert_eq!(round_trip(Exchange::Single, &values, 1), values);
+    }
+
+    proptest! {
+        #[test]
+        fn every_weight_arrives_within_a_level_of_itself(
+            weights in prop::collection::vec(-100.0f32..100.0, 1..200),
+            seed in any::<u64>(),
+        ) {
+            for encoding in Exchange::ALL {
+                for (group, read) in weights.chunks(64).zip(round_trip(encoding, &weights, seed).chunks(64)) {
+                    let low = group.iter().copied().fold(f32::INFINITY, f32::min);
+                    let high = group.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                    // A level of a byte with rounded ends, and eleven bits of a half.
+                    let most = high.abs().max(low.abs());
+                    let near = 1.01 * (high - low) / 255.0 + most / 1000.0 + 1e-7;
+                    for (value, read) in group.iter().zip(read) {
+                        prop_assert!((value - read).abs() <= near, "{encoding:?}: {value}, {read}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -113,6 +113,8 @@ fn round_up(x: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -134,12 +136,16 @@ mod tests {
         }
     }
 
-    #[test]
-    fn rounding_to_sixteen_bits_goes_outwards() {
-        for x in [1e-30f32, 0.1, 1.0, 3.3, 7e20] {
-            assert!(round_up(x) >= x && round_up(x) < x * 1.01);
-            assert!(round_down(x) <= x && round_down(-x) <= -x && round_down(-x) > -x * 1.01);
+    proptest! {
+        #[test]
+        fn rounding_to_sixteen_bits_goes_outwards(x in f32::MIN_POSITIVE..1e38) {
+            prop_assert!(round_up(x) >= x && round_up(x) < x * 1.01);
+            prop_assert!(round_down(x) <= x && round_down(-x) <= -x && round_down(-x) > -x * 1.01);
         }
+    }
+
+    #[test]
+    fn zero_is_rounded_to_itself() {
         assert_eq!((round_up(0.0), round_down(0.0)), (0.0, 0.0));
     }
 }

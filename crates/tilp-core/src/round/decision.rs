@@ -34,7 +34,7 @@ pub struct Decision {
 impl Decision {
     /// No terminal scheduled; every terminal at `cut`.
     pub fn idle(n_terminals: usize, cut: usize) -> Self {
-        let nobody = TerminalDecision {
+        let idle = TerminalDecision {
             scheduled: false,
             bandwidth: Hertz(0.0),
             power: Watts(0.0),
@@ -42,7 +42,7 @@ impl Decision {
             compression: 0.0,
         };
         Self {
-            terminals: vec![nobody; n_terminals],
+            terminals: vec![idle; n_terminals],
             training: TrainingPlan::default(),
             fallback: false,
         }

@@ -20,7 +20,7 @@ pub enum State {
     Running,
     /// It is complete.
     Finished,
-    /// It is not complete, and nobody works in it.
+    /// It is not complete, and no process works in it.
     #[default]
     Stopped,
 }

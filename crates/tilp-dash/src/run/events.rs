@@ -1,7 +1,7 @@
 //! The events of a run: where each round lies in `events.jsonl`, and every measurement.
 //!
 //! A long run has gigabytes of events. Only small events are parsed when the file is followed;
-//! decisions and outcomes are parsed when somebody looks at their round.
+//! decisions and outcomes are parsed when a page asks for their round.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};

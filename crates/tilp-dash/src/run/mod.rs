@@ -39,7 +39,7 @@ pub struct Run {
     tracks: Mutex<Tracks>,
     /// Pages that look at it.
     watchers: AtomicUsize,
-    /// Rises with everything new, whoever has read it.
+    /// Rises with every change that was read.
     version: AtomicU64,
     /// The version that streams were woken for.
     told: AtomicU64,
@@ -80,7 +80,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Run {
-    /// A run that nobody has looked at yet.
+    /// A run of which nothing was read yet.
     pub fn new(place: Place) -> Self {
         Self {
             place,
@@ -135,7 +135,7 @@ impl Run {
         of(&data.rows.all)
     }
 
-    /// Reads what was appended, unless somebody else is at it. True if there is something that
+    /// Reads what was appended, unless another thread does. True if there is something that
     /// streams were not yet woken for.
     pub fn poll(&self) -> bool {
         match self.data.try_lock() {

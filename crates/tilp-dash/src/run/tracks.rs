@@ -1,6 +1,6 @@
 //! The history of every terminal: what was decided for it and what came of it, round by round.
 //!
-//! It is made of the events when somebody first asks for it, and goes on from there.
+//! It is made of the events at the first question, and extended by later events.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -100,9 +100,14 @@ export class Store extends EventTarget {
     this.tell("list");
   }
 
-  // The round in the file that is nearest to this one.
-  nearest(round) {
-    const there = Object.keys(KEPT.answers).filter((key) => key.startsWith("round ")).map((key) => Number(key.slice(6)));
+  // What the file has of a kind: the words of every question. None with a server.
+  kept(path) {
+    return KEPT && Object.keys(KEPT.answers).filter((key) => key.startsWith(`${path} `)).map((key) => key.split(" ").slice(1));
+  }
+
+  // The round of this kind in the file that is nearest to this one.
+  nearest(round, path = "round") {
+    const there = this.kept(path).map(([kept]) => Number(kept));
     return there.reduce((best, one) => (Math.abs(one - round) < Math.abs(best - round) ? one : best), there[0]);
   }
 
@@ -158,8 +163,9 @@ export class Store extends EventTarget {
 
   async get(path, parameters = {}) {
     if (KEPT) {
-      const [value] = Object.values(parameters);
-      const key = path === "round" || path === "spent" ? `${path} ${this.nearest(value)}` : value === undefined ? path : `${path} ${value}`;
+      const words = Object.values(parameters);
+      if (["round", "spent", "whatif"].includes(path)) words[0] = this.nearest(words[0], path);
+      const key = [path, ...words].join(" ");
       if (!KEPT.answers[key]) throw new Error("This is not in the file: tilp dash shows it.");
       return KEPT.answers[key];
     }

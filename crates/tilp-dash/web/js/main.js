@@ -15,10 +15,9 @@ import { twin } from "./twin.js";
 import { compare } from "./compare.js";
 import { whatif } from "./whatif.js";
 
-const isFile = document.getElementById("export") !== null;
-const VIEWS = isStudyFile ? [compare] : [learning, cell, round, why, ...(isFile ? [] : [robots]), twin, ...(isFile ? [] : [compare, whatif])];
-
 const store = new Store();
+const isFile = store.kept("round") !== null;
+const VIEWS = isStudyFile ? [compare] : [learning, cell, round, why, robots, twin, ...(isFile ? [] : [compare]), whatif];
 const byId = (id) => document.getElementById(id);
 let where = { run: null, view: "learning", round: null, terminal: null };
 let shown = null; // the view that is mounted
@@ -64,7 +63,7 @@ function arrive() {
   draw();
 }
 
-// The run that a visitor most likely wants: one that goes on, else the last of the list.
+// The run to show first: one that is running, else the first of the list.
 function newest() {
   const { runs } = store.list;
   return (runs.find((one) => one.state === "running") ?? runs[0])?.id ?? null;

@@ -15,6 +15,7 @@ export const robots = {
   title: "Robots",
   mount(root, context) {
     const { store, go } = context;
+    const inFile = store.kept("episode"); // null with a server
     let policy = null, index = 0, step = 0, episode = null, asked = 0, timer = null, speed = 1, key = null, chosen = null, ids = [];
     const canvas = h("canvas", { class: "scene", role: "img", "aria-label": "The robot in this episode" });
     const scene = new Scene(canvas);
@@ -34,7 +35,7 @@ export const robots = {
       card("Episode", { class: "seven", note: "drag to turn", right: lookLabel }, canvas, h("div", { class: "player" }, play, slider, output, speedLabel), said),
       h("div", { class: "stack five" },
         card("Which episode", {}, h("div", { class: "choices" }, whoLabel, policyLabel), list, count,
-          h("p", { class: "small faint", text: "Episodes are not recorded. They are run again from the scenario, the seed and the policy of the run, which gives the same states on the same type of processor." })),
+          h("p", { class: "small faint", text: `Episodes are not recorded. They are run again from the scenario, the seed and the policy of the run, which gives the same states on the same type of processor.${inFile ? " This file has one episode of the first terminal of every task; tilp dash shows any." : ""}` })),
         card("Way to the goal", {}, way.element))));
 
     function start() {
@@ -85,14 +86,17 @@ export const robots = {
     function fillTerminals({ decided, success }) {
       const counts = new Map(success?.terminal.map((id, n) => [id, `${success.successes[n]} of ${success.episodes[n]}`]));
       const plan = decided?.terminals ?? { terminal: [], task: [] };
-      ids = plan.terminal;
+      const isThere = (id) => !inFile || inFile.some(([own]) => Number(own) === id);
+      ids = plan.terminal.filter(isThere);
       const task = (n) => store.about?.tasks?.[plan.task[n]] ?? `task ${plan.task[n]}`;
-      empty(who).append(...ids.map((id, n) => h("option", { value: String(id), text: `${id} · ${task(n)}${counts.has(id) ? ` · ${counts.get(id)}` : ""}` })));
+      empty(who).append(...plan.terminal.flatMap((id, n) => (isThere(id) ? h("option", { value: String(id), text: `${id} · ${task(n)}${counts.has(id) ? ` · ${counts.get(id)}` : ""}` }) : [])));
+      for (const option of policySelect.options) option.hidden = option.disabled = inFile !== null && !inFile.some(([, own]) => own === option.value);
       chosen = ids.includes(context.where.terminal) ? context.where.terminal : ids[0];
       who.value = String(chosen);
     }
 
     async function load() {
+      if (!ids.length && inFile) { refuse(new Error("This file has no episodes: robots of this scenario are not drawn.")); return; }
       if (!ids.includes(chosen)) return;
       const mine = (asked += 1);
       stop();
@@ -103,6 +107,7 @@ export const robots = {
         if (mine !== asked) return;
         episode = found;
         draw();
+        if (inFile) { fillEpisodes([found.success]); return; }
         const n = Math.min(MOST_EPISODES, found.measured?.[1] ?? store.about?.evaluation?.final_episodes ?? 1);
         fillEpisodes(Array(n).fill(null));
         const { success } = await store.get("outcomes", { terminal: chosen, policy, index: n });

@@ -6,6 +6,7 @@ import { percent, seconds, joules, hertz, watts, short, isNumber } from "./forma
 import { series, dashes } from "./colour.js";
 import { Chart } from "./chart.js";
 import { Edits } from "./edits.js";
+import { Samples } from "./samples.js";
 
 const FIELDS = [
   ["limits.deadline_s", "Deadline, s", (about) => about.limits?.deadline_s],
@@ -39,6 +40,7 @@ export const whatif = {
   rounds: true,
   mount(root, context) {
     const { store } = context;
+    const inFile = store.kept("whatif"); // null with a server
     const inputs = new Map();
     const form = h("div", { class: "fields" });
     const more = h("input", { type: "text", id: "whatif-more", placeholder: "key=value, for instance methods.tilp.caution=2", oninput: () => changed() });
@@ -55,7 +57,8 @@ export const whatif = {
     };
     for (const [key, title] of FIELDS) field(key, title);
     const budgets = h("div", { class: "fields" });
-    const edits = new Edits(context, () => changed());
+    const edits = inFile ? new Samples(context, inFile, () => changed()) : new Edits(context, () => changed());
+    const controls = inFile ? [] : [form, budgets, h("div", { class: "fields" }, h("label", { for: "whatif-more", text: "Anything else" }), more)];
     const said = h("p", { class: "small", role: "status", id: "whatif-said" });
     const progress = h("progress", { max: "1", value: "0", "aria-label": "Repetition of the run", hidden: true });
     const expected = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Expected, table" });
@@ -66,19 +69,22 @@ export const whatif = {
     const loss = new Chart({ label: "Loss expected", height: 170, x: axis, y: { title: "loss" } });
     root.append(h("div", { class: "grid" }, h("h1", { class: "hidden-text", text: "What if" }),
       h("div", { class: "stack five" },
-        card("Change something from the next round on", { note: "choose the round below" }, form, budgets, h("div", { class: "fields" }, h("label", { for: "whatif-more", text: "Anything else" }), more), edits.element),
+        card("Change something from the next round on", { note: "choose the round below" }, controls, edits.element),
         card("Run it", {}, h("p", { class: "command" }, command), h("p", {}, copy, " ", copied),
-          h("p", { class: "small faint", text: "This page only reads. The command repeats the run up to this round, which gives the same bytes, and goes on with the changed limits in a folder of its own; it appears here by itself. Changes of single terminals are predicted only." }))),
+          h("p", { class: "small faint", text: "This page only reads. The command repeats the run up to this round, which gives the same bytes, and continues with the changed limits in a folder of its own, which appears here by itself. Changes of single terminals are predicted only." }))),
       h("div", { class: "stack seven" },
         card("What is expected", { note: "of the round that follows" }, said, progress, expected),
         card("The next rounds", { note: "if the decision is kept" }, success.element, loss.element),
         card("Terminals that differ", {}, differ),
         card("Runner-up plans", { note: "the next best that the search found" }, others),
-        card("Branches of this run", {}, body))));
+        inFile ? null : card("Branches of this run", {}, body))));
 
     let timer = null, asked = 0, key = null, wait = null;
     const own = () => store.list.runs.find((one) => one.id === store.run);
-    const round = () => Math.max(1, Math.min(context.round ?? 1, (store.about?.rounds ?? Infinity) - 1));
+    const round = () => {
+      const given = Math.max(1, Math.min(context.round ?? 1, (store.about?.rounds ?? Infinity) - 1));
+      return inFile?.length ? store.nearest(given, "whatif") : given;
+    };
 
     function path() {
       const there = /^@(\d+)\/(.*)$/.exec(store.run ?? "");
@@ -89,6 +95,7 @@ export const whatif = {
 
     // Overrides of the scenario as they were typed.
     function overrides() {
+      if (inFile) return edits.overrides();
       const about = store.about, found = [];
       for (const [key, , of] of FIELDS) {
         const input = inputs.get(key), given = Number(input.value), now = of(about);
@@ -148,6 +155,7 @@ export const whatif = {
         return;
       }
       try {
+        if (inFile) { show(edits.answer(await store.get("whatif", { round: round() }))); return; }
         for (;;) {
           const answer = await store.get("whatif", parameters);
           if (mine !== asked) return;

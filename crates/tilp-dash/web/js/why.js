@@ -16,7 +16,7 @@ export function words(reason, deadline) {
       const own = `Scheduled: its own success is ${points(num(reason.own_success))} compared with a round without it.`;
       return isNumber(difference) ? `${own} Without it the plan's return changes by ${signed(-difference)}.` : own;
     }
-    case "least-bad": return `Scheduled although nobody is surely in time: it has the best channel (surely within ${seconds(sure)}).`;
+    case "least-bad": return `Scheduled although no terminal is surely in time: it has the best channel (surely within ${seconds(sure)}).`;
     case "unreachable": return `Left out: even alone with the whole band it is only surely done after ${seconds(sure)}; the deadline is ${seconds(deadline)}.`;
     case "memory-short": return `Left out: the first cut needs ${bytes(reason.need_bytes)} of memory, it has ${bytes(reason.memory_bytes)}.`;
     case "crowded": return `Left out: beside the others the round would surely end only after ${seconds(sure)}; the deadline is ${seconds(deadline)}.`;

@@ -17,7 +17,7 @@ pub struct TerminalState {
     /// layer that is kept here is not on the terminal.
     pub(super) kept: Vec<Option<LayerCopy>>,
     /// Optimiser state of layers that the server kept before an aggregation. The next copy that
-    /// it keeps of a layer goes on with it.
+    /// it keeps of a layer continues with it.
     pub(super) resting: Vec<LayerState>,
     /// The copies on the terminal are the old ones plus a change that was compressed. What is
     /// billed is the change, so the copies are uploaded as they are.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use prost::Message;
 use serde_json::Value;
-use tilp::experiment::{Ended, RunError, RunSpec, Time, run_parts};
+use tilp::experiment::{Ended, PLANNER_STATES, RunError, RunSpec, Time, run_parts};
 use tilp::record::{Event, ProcessEvent, RecordError, RunFolder};
 use tilp::round::TerminalId;
 use tilp::run::Observer;
@@ -156,6 +156,7 @@ fn conduct(
         seed: testbed.seed,
         replicate: testbed.replicate,
         checkpoint_every: testbed.checkpoint_every,
+        planner_states: PLANNER_STATES,
         about,
     };
     let path = testbed.run_folder();

@@ -219,6 +219,16 @@ impl<'a> Keeper<'a> {
         self.check()
     }
 
+    /// Writes what the planner has learned beside the checkpoint, for questions about later rounds.
+    pub(super) fn keep_planner(&mut self, station: &Station) -> Result<(), RunError> {
+        let (identity, round, stream) =
+            (self.spec.identity(), self.last_round(), self.journal.mark());
+        let mut state = Snapshot::default();
+        station.method().save(&mut state);
+        let kept = Checkpoint { identity, round, stream, state };
+        Ok(self.folder.write(&Files::new().kept_planner(&kept))?)
+    }
+
     /// The run was asked to stop.
     pub(super) fn interrupted(&mut self) -> Ended {
         let round = self.last_round();

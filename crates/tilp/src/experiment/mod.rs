@@ -35,9 +35,9 @@ pub use plan::{
 pub use pretrain::{Pretraining, pretrain};
 pub use regime::{Regime, regime};
 pub use run_page::RunPage;
-pub use single::{Ended, RunError, RunSpec, Time, run_parts, run_single};
+pub use single::{Ended, PLANNER_STATES, RunError, RunSpec, Time, run_parts, run_single};
 pub use verify::{Verdict, first_difference, verify};
 pub use what_if::{
-    Change, Edit, OtherPlan, PlannerState, Prospect, Prospects, RecordedPlanner, RoundAhead,
+    ASKED, Change, Edit, OtherPlan, PlannerState, Prospect, Prospects, RecordedPlanner, RoundAhead,
     TerminalAhead, WhatIfError,
 };

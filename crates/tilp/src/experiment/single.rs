@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::keeper::{Keeper, Saved};
+use super::what_if::ASKED;
 use crate::allocate::Clock;
 use crate::exchange::Declaration;
 use crate::record::{Evaluation, Identity, ProcessEvent, RecordError, RunFolder, Summary, format};
@@ -31,9 +32,14 @@ pub struct RunSpec {
     pub replicate: u64,
     /// Rounds between checkpoints.
     pub checkpoint_every: u64,
+    /// States of the planner that are kept on the way, at equal distances. Only `tilp` has one.
+    pub planner_states: u64,
     /// Further entries of the manifest: versions and host.
     pub about: Value,
 }
+
+/// States of the planner that single runs keep. Those of studies keep none.
+pub const PLANNER_STATES: u64 = 4;
 
 /// A clock. The library has none; the caller passes it.
 pub trait Time: Sync {
@@ -116,6 +122,22 @@ impl RunSpec {
     /// The last round of a run, if it has no budget.
     pub(super) fn last_round(&self) -> u64 {
         if self.scenario.budget().is_none() { self.scenario.rounds() } else { u64::MAX }
+    }
+
+    /// Rounds after which the state of the planner is kept.
+    fn kept_rounds(&self) -> impl Iterator<Item = u64> {
+        let n = if self.method.name() == ASKED { self.planner_states } else { 0 };
+        let rounds = u128::from(self.scenario.rounds());
+        let place = move |k: u64| (u128::from(k) * rounds / (u128::from(n) + 1)) as u64;
+        (1..=n).map(place).filter(|round| *round > 0)
+    }
+
+    /// The next round after which something is written besides rows.
+    fn next_stop(&self, done: u64) -> u64 {
+        let every = self.checkpoint_every.max(1);
+        let checkpoint = (done / every + 1).saturating_mul(every);
+        let kept = self.kept_rounds().find(|kept| *kept > done);
+        kept.map_or(checkpoint, |kept| kept.min(checkpoint)).min(self.last_round())
     }
 
     pub(super) fn manifest(
@@ -262,11 +284,14 @@ fn conduct<L: Learner, X: Examiner<L>, V: Evaluator>(
     let Parts { mut cell, mut station, mut evaluator, mut laboratory, .. } = parts;
     let (scenario, last) = (&spec.scenario, spec.last_round());
     while keeper.last_round() < last {
-        let every = spec.checkpoint_every.max(1);
-        let until = (keeper.last_round() / every + 1).saturating_mul(every).min(last);
+        let until = spec.next_stop(keeper.last_round());
         let stop = run(&mut cell, &mut station, &mut evaluator, &mut laboratory, until, keeper);
         keeper.check()?;
         let stop = stop?;
+        // Before the checkpoint: a run that is killed in between comes here again.
+        if spec.kept_rounds().any(|kept| kept == keeper.last_round()) {
+            keeper.keep_planner(&station)?;
+        }
         keeper.checkpoint(&cell, &station)?;
         match stop {
             Stop::Asked if keeper.last_round() < last => return Ok(keeper.interrupted()),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::kept::kept_name;
 use super::{
     Checkpoint, History, RecordError, Summary, calibrations_to_csv, episodes_to_parquet,
     rounds_to_csv, terminals_to_parquet,
@@ -89,6 +90,11 @@ impl Files {
     /// `checkpoint/state.safetensors`.
     pub fn checkpoint(self, checkpoint: &Checkpoint) -> Self {
         self.with(CHECKPOINT, checkpoint.to_bytes())
+    }
+
+    /// `checkpoint/planner-N.safetensors.gz`, N being the round of the state.
+    pub fn kept_planner(self, state: &Checkpoint) -> Self {
+        self.with(&kept_name(state.round), state.to_kept_bytes())
     }
 
     /// Names and contents, the summary last.

@@ -232,7 +232,7 @@ fn a_second_process_is_kept_out_of_a_folder() {
     assert!(said.contains("run is in use by another process, expected"), "{said}");
     assert!(!said.contains('\n'));
     assert!(second.write(&start("b")).is_err());
-    assert_eq!(second.read_manifest().unwrap()["host"], "a", "whoever reads needs no lock");
+    assert_eq!(second.read_manifest().unwrap()["host"], "a", "reading needs no lock");
     drop(first);
     second.lock().unwrap();
     second.lock().unwrap();

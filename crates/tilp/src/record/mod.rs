@@ -19,6 +19,7 @@ mod fixture;
 mod folder;
 pub mod format;
 mod history;
+mod kept;
 mod metrics;
 mod parquet_file;
 mod process;
@@ -40,6 +41,7 @@ pub use fingerprint::fingerprint;
 pub use folder::{FolderLock, RunFolder, unique_name, write_beside};
 pub use history::History;
 pub(crate) use history::rows_differ;
+pub use kept::kept_round;
 pub use metrics::{
     FirstPassage, joules_to_accuracy, mean_latency, mean_violation, rounds_to_accuracy,
     seconds_to_accuracy, server_steps, success_improvement, success_rate, total_energy,

@@ -217,7 +217,7 @@ impl Roster {
     }
 }
 
-/// Work as success is measured: with more mass than anybody was shown, if the scenario asks for it.
+/// Work as success is measured: with more mass than in the demonstrations, if the scenario says so.
 fn measured(raw: &raw::Raw, work: Work) -> Work {
     Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work }
 }

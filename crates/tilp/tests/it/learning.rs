@@ -67,7 +67,7 @@ fn a_run_goes_on_from_a_snapshot_with_every_learner() {
 fn the_cost_model_bills_the_bytes_that_the_engine_exchanges() {
     for learner in LEARNERS {
         let mut parts = worlds::parts("random", &with(learner));
-        until(&mut parts, 4); // aggregated after round 4: nobody holds anything
+        until(&mut parts, 4); // aggregated after round 4: no terminal holds layers
         let (engine, cost) = (parts.cell.engine(), &parts.cell.radio().cost);
         for cut in 1..=engine.model().n_layers() {
             let job = cost.accounting.training(&cost.profile, 16, cut, 0.0, 0, cut);

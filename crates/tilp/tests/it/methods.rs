@@ -271,7 +271,7 @@ fn scheduled_counts(method: &mut dyn Allocator, seen: &mut Observation) -> Vec<f
     counts
 }
 
-/// Share of the second group among those whom deficit schedules in 400 rounds.
+/// Share of the second group among the terminals that `deficit` schedules in 400 rounds.
 fn second_share(success: Option<[u64; 2]>) -> f64 {
     let (problem, mut seen) = two_groups(success);
     let mut deficit = Deficit::new(problem, FOUR, Seed::new(3));

@@ -117,7 +117,7 @@ fn the_books_hold_the_loss_of_what_is_deployed_before_and_after_every_seventh_ro
         assert_eq!(round % 7, 0, "round {round} was looked at");
         assert_eq!(changes.iter().map(|one| one.before).collect::<Vec<_>>(), before);
         assert_eq!(changes.iter().map(|one| one.after).collect::<Vec<_>>(), after);
-        assert_ne!(before, after, "somebody trained");
+        assert_ne!(before, after, "at least one terminal trained");
     }
 }
 

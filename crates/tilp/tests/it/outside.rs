@@ -233,7 +233,7 @@ fn no_damaged_line_brings_the_plan_server_down_or_costs_it_its_state() {
             n_errors += 1;
             assert_eq!(server.round(), before);
         }
-        // In between the run goes on, as far as damaged lines have not moved it on already.
+        // In between the run continues, unless damaged lines have advanced it already.
         if index % (n_lines / 40).max(1) == 0 {
             server = reopened(server, &scratch.0);
             for line in [observe, outcome] {

@@ -113,7 +113,7 @@ fn too_narrow(parts: &mut Parts, n: usize) -> TerminalDecision {
 
 /// All weights after a round with the terminals of the best channels.
 fn after_a_round(name: &str, n_scheduled: usize, server: &str) -> Vec<Weights> {
-    // Long rounds, so that nobody who trains after another is late.
+    // Long rounds, so that no terminal is late although they train one after another.
     let mut parts = parts(name, &[&format!("learning.server={server}"), "limits.deadline_s=50"]);
     let (first, second) = best_two(&mut parts);
     let one = share(&parts);
@@ -161,7 +161,7 @@ fn no_round_outlasts_the_deadline_when_late_terminals_are_dropped() {
         assert_eq!(observe(&mut parts).clock, Seconds(clock));
         n_late += executed.outcome.terminals.iter().filter(|one| one.late).count();
     }
-    assert!(n_late > 0, "nobody was late, so nothing was tested");
+    assert!(n_late > 0, "no terminal was late, so nothing was tested");
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn without_measurement_noise_the_truth_is_observed_until_the_round_closes() {
             cut += usize::from(seen.unfinished);
         }
     }
-    assert!(cut > 0, "somebody was cut off");
+    assert!(cut > 0, "at least one upload was cut off");
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn copies_are_aggregated_every_f_rounds_and_only_then() {
     for round in 1..=7 {
         assert_eq!(observe(&mut parts).aggregates, round % 3 == 0);
         step(&mut parts);
-        // Nobody is cut below layer 2, so the server's copy of layer 1 moves by aggregation only.
+        // No terminal is cut below layer 2, so the server's copy of layer 1 moves by aggregation only.
         let after = front(&parts);
         assert_eq!(after != before, round % 3 == 0, "round {round}");
         let held = observe(&mut parts).terminals.iter().any(|one| one.report.held_layers > 0);

@@ -11,17 +11,7 @@ use super::root;
 
 /// Compares a file with what it should be, or writes it.
 pub fn expect(name: &str, expected: &str) {
-    let path = root().join(name);
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(&path, expected).unwrap();
-    }
-    let found = fs::read_to_string(&path).unwrap_or_default();
-    let lines = found.lines().zip(expected.lines()).position(|(found, expected)| found != expected);
-    let line = lines.unwrap_or(found.lines().count().min(expected.lines().count())) + 1;
-    assert!(
-        found == expected,
-        "{name}:{line} is out of date; UPDATE_EXPECT=1 cargo test -p tilp-cli --test cli documents"
-    );
+    expect_test::expect_file![root().join(name)].assert_eq(expected);
 }
 
 #[test]

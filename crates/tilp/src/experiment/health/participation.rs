@@ -229,7 +229,7 @@ mod tests {
         rows[2].costs = rows[0].costs;
         assert_eq!(judged(&rows).holds, Some(false));
         rows.pop();
-        assert_eq!(judged(&rows).holds, None, "nobody scheduled everybody");
+        assert_eq!(judged(&rows).holds, None, "no run scheduled every terminal");
     }
 
     #[test]

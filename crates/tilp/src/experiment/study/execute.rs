@@ -123,6 +123,7 @@ impl Executor<'_> {
             seed: job.seed.seed,
             replicate: job.seed.replicate,
             checkpoint_every: self.checkpoint_every,
+            planner_states: 0,
             about: self.about.clone(),
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();

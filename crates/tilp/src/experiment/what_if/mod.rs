@@ -16,6 +16,9 @@ use crate::round::{Allocator, BudgetState, DecideError, Observation};
 use crate::scenario::{Scenario, ScenarioError, method, planner, tasks};
 use crate::snapshot::{Persist, Snapshot, SnapshotError};
 
+/// The method that has a planner to ask.
+pub const ASKED: &str = "tilp";
+
 /// A recorded run of TiLP, to be shown to its planner.
 #[derive(Clone, Debug)]
 pub struct RecordedPlanner {
@@ -71,7 +74,7 @@ pub enum WhatIfError {
 impl RecordedPlanner {
     /// The run of TiLP with these rows.
     pub fn new(scenario: Scenario, seed: u64, history: History) -> Result<Self, WhatIfError> {
-        let replay = Replay::of_events(scenario, method("tilp")?, seed, history)?;
+        let replay = Replay::of_events(scenario, method(ASKED)?, seed, history)?;
         Ok(Self { replay })
     }
 

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::experiment::{Branch, Ended, PlanSpec, RunSpec, Time, run_single};
-use crate::record::{Event, RunFolder};
+use crate::record::{Event, RunFolder, kept_round};
 use crate::round::TerminalId;
 use crate::run::Observer;
 
@@ -50,6 +50,7 @@ fn spec(scenario: &Scenario) -> RunSpec {
         seed: 2,
         replicate: 0,
         checkpoint_every: u64::MAX,
+        planner_states: 2,
         about: serde_json::Value::Null,
     }
 }
@@ -152,6 +153,26 @@ fn without_a_change_every_round_is_planned_as_recorded_from_the_start_or_a_check
 }
 
 #[test]
+fn a_run_keeps_the_states_that_a_repetition_comes_to_at_equal_distances() {
+    let scenario = scenario(&[]);
+    let scratch = Scratch::new("kept");
+    let path = scratch.run("run", &scenario, 6);
+    let files = std::fs::read_dir(path.join("checkpoint")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut rounds: Vec<u64> = names.filter_map(|name| kept_round(&name)).collect();
+    rounds.sort_unstable();
+    assert_eq!(rounds, [2, 4]);
+    let record = recorded(&path, &scenario);
+    for round in rounds {
+        let name = path.join(format!("checkpoint/planner-{round}.safetensors.gz"));
+        let kept = Checkpoint::from_kept_bytes(&std::fs::read(&name).unwrap(), &name).unwrap();
+        kept.check(&spec(&scenario).identity(), &name).unwrap();
+        let found = |state| record.prospects(state, &Change::default(), 3).unwrap();
+        assert_eq!(found(&record.at(kept)), found(&after(&record, round)));
+    }
+}
+
+#[test]
 fn the_plan_is_that_of_tilp_plan_on_the_same_state() {
     let scenario = scenario(&[]);
     let scratch = Scratch::new("plan");
@@ -189,6 +210,12 @@ fn a_changed_limit_is_planned_as_the_branch_plans_it() {
     let branch = Branch { parent: spec(&scenario), folder: path, round: 3, child, overrides };
     let ended = branch.run(&out, None, &NoTime, &mut ()).unwrap();
     assert!(matches!(ended, Ended::Finished(_)));
+    // The rounds before the branch cannot be repeated with its limits: their end is kept.
+    let kept = out.join("checkpoint/planner-3.safetensors.gz");
+    let kept = Checkpoint::from_kept_bytes(&std::fs::read(&kept).unwrap(), &kept).unwrap();
+    let own = recorded(&out, &branch.child.scenario);
+    let from_kept = own.prospects(&own.at(kept), &Change::default(), 4).unwrap();
+    assert_is(&from_kept.plan, &rationale(&out, 4));
     assert_is(&found.changed, &rationale(&out, 4));
     assert_ne!(found.plan.predicted, found.changed.predicted);
     assert_eq!(found.changed.ahead.iter().map(|one| one.round).collect::<Vec<_>>(), [4, 5, 6, 7]);

@@ -1,5 +1,8 @@
 //! Contents of tables.
 
+use expect_test::expect;
+use proptest::prelude::*;
+
 use super::made_up::{at, done, ended, file, made_up, report_of, result};
 use super::*;
 use crate::record::Summary;
@@ -34,25 +37,41 @@ fn a_threshold_that_was_not_always_reached_has_no_mean() {
     assert_eq!(table.pairing(1, metric("rta_0.6")).unwrap().pairs, 1);
 }
 
-#[test]
-fn the_table_for_a_terminal_fits_80_letters_whatever_the_numbers() {
+/// The table for a terminal of a method with these numbers beside one with a missing run.
+fn compact(latency_p50_s: f64, air_total_bytes: u64) -> String {
     let plan = comparison(&question(&["tilp", "splitfed+guard+q0.9"], &[0, 1]));
-    let huge = Summary {
-        success_final: Some(1.0),
-        latency_p50_s: Some(1.23456e9),
-        air_total_bytes: u64::MAX,
-        ..Default::default()
-    };
+    let success_final = Some(1.0);
+    let latency_p50_s = Some(latency_p50_s);
+    let one = Summary { success_final, latency_p50_s, air_total_bytes, ..Default::default() };
     let results = [
-        result("tilp", 0, ended(huge.clone())),
-        result("tilp", 1, ended(huge)),
+        result("tilp", 0, ended(one.clone())),
+        result("tilp", 1, ended(one)),
         result("splitfed+guard+q0.9", 0, done(0.5)),
     ];
-    let text = Table::new(&plan, &results).compact();
-    let table = text.lines().take(4);
-    assert!(table.clone().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.contains("1.2e9") && text.contains("1.8e13"), "{text}");
-    assert!(text.contains("splitfed+guard+q0.9"), "{text}");
+    Table::new(&plan, &results).compact()
+}
+
+#[test]
+fn huge_numbers_are_printed_in_powers_of_ten() {
+    expect![[r#"
+                                  seeds  succ %   far % s to 70 J to 70   p50 s  air MB
+        tilp                          2     100       -       -       -   1.2e9  1.8e13
+        splitfed+guard+q0.9           1    50.0       -       -       -       -    0.00
+        means over seeds; - if not every seed has a value. Intervals: table.md
+    "#]]
+    .assert_eq(&compact(1.23456e9, u64::MAX));
+}
+
+proptest! {
+    #[test]
+    fn the_table_for_a_terminal_fits_80_letters_whatever_the_numbers(
+        exponent in -9.0..18.0f64,
+        bytes in any::<u64>(),
+    ) {
+        let text = compact(10f64.powf(exponent), bytes);
+        prop_assert!(text.lines().take(3).all(|line| line.chars().count() <= 80), "{text}");
+        prop_assert!(text.lines().take(3).skip(1).all(|line| line.len() > 70), "{text}");
+    }
 }
 
 #[test]
