@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -354,11 +355,36 @@ fn a_folder_that_is_not_there_and_an_address_that_is_taken_are_refused() {
     assert!(refused(&scratch, &["dash", "--listen", &dash.address]).contains("cannot listen"));
 }
 
-/// The decision of a round of the finished run.
-fn decided(scratch: &Scratch, round: u64) -> Value {
-    let events = fs::read_to_string(scratch.path().join("done/events.jsonl")).unwrap();
+/// The decision of a round of a run.
+fn decided(folder: &Path, round: u64) -> Value {
+    let events = fs::read_to_string(folder.join("events.jsonl")).unwrap();
     let mut lines = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.find(|one| one["kind"] == "decided" && one["id"][0] == round).unwrap()
+}
+
+#[test]
+fn an_exported_run_of_tilp_has_episodes_and_the_plans_of_the_record() {
+    let scratch = Scratch::new("dash-export-tilp");
+    succeed(scratch.path(), &[&SHORT[..], &["--quiet", "--out", "own"]].concat());
+    succeed(scratch.path(), &["dash", "own", "--export", "own.html"]);
+    let page = fs::read_to_string(scratch.path().join("own.html")).unwrap();
+    let data = page.split("id=\"export\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let answers = &serde_json::from_str::<Value>(data).unwrap()["answers"];
+    let of = |kind: &str| {
+        let all = answers.as_object().unwrap().iter();
+        all.filter(|(key, _)| key.starts_with(kind)).map(|(_, one)| one).collect::<Vec<_>>()
+    };
+    let (episodes, plans) = (of("episode "), of("whatif "));
+    assert!(episodes.len() > 3 && episodes.iter().all(|one| one["poses"].is_array()));
+    assert_eq!(plans.len(), 4, "one after each state that the run has kept");
+    for one in plans {
+        assert!(one["changes"].as_array().unwrap().len() > 5);
+        let planned = decided(&scratch.path().join("own"), one["round"].as_u64().unwrap());
+        for name in ["latency_s", "energy_j", "planned_return"] {
+            assert_eq!(one["plan"]["predicted"][name], planned["rationale"][name], "{name}");
+        }
+    }
+    assert!(answers["twin"]["sub_twins"].is_array());
 }
 
 #[test]
@@ -371,19 +397,6 @@ fn a_run_is_exported_as_one_page_and_metrics_have_its_last_round() {
     let elsewhere = page.split("http").skip(1).filter(|rest| rest.starts_with([':', 's']));
     assert!(elsewhere.clone().all(|rest| rest.starts_with("://www.w3.org/2000/svg")));
     assert!(elsewhere.count() > 0 && !page.contains("src=\""));
-    let data = page.split("id=\"export\">").nth(1).unwrap().split("</script>").next().unwrap();
-    let answers = &serde_json::from_str::<Value>(data).unwrap()["answers"];
-    let of = |kind: &str| {
-        let all = answers.as_object().unwrap().iter();
-        all.filter(|(key, _)| key.starts_with(kind)).map(|(_, one)| one).collect::<Vec<_>>()
-    };
-    let (episodes, plans) = (of("episode "), of("whatif "));
-    assert!(episodes.len() > 3 && episodes.iter().all(|one| one["poses"].is_array()));
-    assert!(plans.iter().all(|one| one["changes"].as_array().unwrap().len() > 5));
-    let planned = decided(&scratch, plans[0]["round"].as_u64().unwrap());
-    for name in ["latency_s", "energy_j", "planned_return"] {
-        assert_eq!(plans[0]["plan"]["predicted"][name], planned["rationale"][name], "{name}");
-    }
     assert!(refused(&scratch, &["dash", ".", "--export", "x.html"]).contains("no manifest.json"));
     let dash = Dash::local(&scratch);
     let (status, text) = dash.get_with("/metrics", "");

@@ -9,7 +9,7 @@ const MARGIN = { top: 24, right: 14, bottom: 34, left: 52 };
 let charts = 0;
 
 export class Chart {
-  // options: label, height, x {title, format}, y {title, format, low, high, log}, compact
+  // options: label, height, x {title, format}, y {title, format, low, high, within, log}, compact
   constructor(options) {
     this.options = options;
     this.hidden = new Set();
@@ -59,9 +59,11 @@ export class Chart {
     for (const rule of this.data.rules) if (isNumber(rule.y)) [y0, y1] = [Math.min(y0, rule.y), Math.max(y1, rule.y)];
     const pad = (y1 - y0) * 0.06 || Math.abs(y1) * 0.1 || 1;
     const side = x.pad ? (x1 - x0) * x.pad || Math.abs(x1) * 0.1 || 1 : 0;
+    const [least, most] = y.within ?? [-Infinity, Infinity];
+    const [bottom, top] = [y.low ?? Math.max(least, y0 - pad), y.high ?? Math.min(most, y1 + pad)];
     return {
       x0: x.low ?? x0 - side, x1: Math.max(x.high ?? x1 + side, x0 + 1e-12),
-      y0: y.low ?? y0 - pad, y1: Math.max(y.high ?? y1 + pad, (y.low ?? y0 - pad) + 1e-12),
+      y0: bottom, y1: Math.max(top, bottom + 1e-12),
     };
   }
 

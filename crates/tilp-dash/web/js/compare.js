@@ -30,7 +30,7 @@ export const compare = {
     const pointLabel = h("label", { class: "inline" }, "Point", pointSelect);
     const note = h("p", { class: "small faint" });
     const curves = new Chart({ label: "Success of every method", height: 380, x: AXES.round, y: { title: "success", low: 0, high: 1, format: (v) => percent(v, 0) } });
-    const pareto = new Chart({ label: "Success against cost", height: 380, x: {}, y: { title: "final success", format: (v) => percent(v, 0) }, crosshair: false });
+    const pareto = new Chart({ label: "Success against cost", height: 380, x: {}, y: { title: "final success", within: [0, 1], format: (v) => percent(v, 0) }, crosshair: false });
     const body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Methods, table" });
     const aims = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Aims, table" });
     const aimsCard = card("Aims", { note: "verdicts of the study" }, aims);
@@ -90,7 +90,7 @@ export const compare = {
       const place = (row) => { const at = order.indexOf(row.method); return at < 0 ? order.length : at; };
       const rows = data.rows.filter((row) => row.point === point).sort((a, b) => place(a) - place(b) || a.method.localeCompare(b.method));
       const running = data.runs.filter((one) => one.state === "running").length;
-      note.textContent = `${data.runs.length} runs${running ? `, ${running} of them running` : ""}; the first ${Math.min(MOST_CURVES, rows.length)} of ${rows.length} methods are drawn.`;
+      note.textContent = `${data.runs.length} ${data.runs.length === 1 ? "run" : "runs"}${running ? `, ${running} of them running` : ""}${rows.length > MOST_CURVES ? `; the first ${MOST_CURVES} of ${rows.length} methods are drawn` : ""}.`;
       drawCurves(rows);
       drawPareto(rows);
       drawTable(rows);
