@@ -83,7 +83,11 @@ fn a_sector_hits_the_terminals_between_its_angles_and_two_halves_hit_everybody_o
 fn an_interferer_is_in_no_report_and_multiplies_the_noise_that_delays_show() {
     let event = "events=[{round=1, interferer={terminals=[0, 1, 2, 3, 4, 5], noise_db=7.0, lasts_rounds=1}}]";
     let (mut calm, mut hit) = (with("splitfed", "events=[]"), with("splitfed", event));
-    assert_eq!(observe(&mut calm), observe(&mut hit), "an event does not show in what is observed before it");
+    assert_eq!(
+        observe(&mut calm),
+        observe(&mut hit),
+        "an event does not show in what is observed before it"
+    );
     let question = Question { rounds: Some(1), ..Question::default() };
     let [quiet, loud] =
         [&mut calm, &mut hit].map(|parts| reveal(parts, &question).network.unwrap());

@@ -65,10 +65,18 @@ fn scenario_row(field: &Field, values: &[(String, String)]) -> String {
     format!("| `{name}` | {} |\n", cells.join(" | "))
 }
 
-/// Numbers of a value in powers of ten where that is shorter.
+/// Long numbers of a value as people write them: without the digits that single precision adds, and in
+/// powers of ten where that is shorter.
 fn short(value: &str) -> String {
     let number = |part: &str| match part.trim().parse::<f64>() {
-        Ok(number) if part.len() > 9 => format!("{number:e}"),
+        Ok(number) if part.len() > 9 => {
+            let single = number as f32;
+            let (plain, power) = match f64::from(single) == number {
+                true => (single.to_string(), format!("{single:e}")),
+                false => (number.to_string(), format!("{number:e}")),
+            };
+            if power.len() < plain.len() { power } else { plain }
+        }
         _ => part.trim().to_owned(),
     };
     match value.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
