@@ -91,7 +91,7 @@ STEPS = [
     Step("own-table", "a table of three methods on it", COMPARE, "tilp compare hall.toml --methods tilp,deficit,asfl+guard --seeds 0..3",
          ("--methods tilp,deficit,asfl+guard --seeds 0..3",), r"(?s)tilp.*deficit.*asfl\+guard.*results in"),
     Step("figures", "figures for a paper", COMPARE, "tilp report studies/compare-hall --width 3.5in", ("--width 3.5in",), r"results in", lines=3,
-         makes=("studies/compare-hall/pareto-*.svg", "studies/compare-hall/*.png", "studies/compare-hall/*.pdf", "studies/compare-hall/*.csv")),
+         makes=("studies/compare-hall/paper/pareto*.svg", "studies/compare-hall/paper/*.png", "studies/compare-hall/paper/*.pdf", "studies/compare-hall/paper/*.csv")),
     Step("channel", "its channel", "docs/channels.md", "tilp channel hall.toml --out hall-channel", ("tilp channel",), r"hall-channel",
          makes=("hall-channel/*.svg",)),
     Step("twin", "forecasts against measurements", RUN, "tilp twin runs/hall-tilp-0", ("tilp twin",), r"delay"),

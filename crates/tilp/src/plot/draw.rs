@@ -309,19 +309,22 @@ impl Plane<'_> {
         }
     }
 
-    /// A line, broken where a point is missing.
+    /// A line, broken where a point is missing. A point without neighbours is a short stroke.
     fn line(&self, points: &[(f64, f64)]) -> String {
-        let (mut path, mut pen) = (String::new(), 'M');
-        for &(x, y) in points {
-            match self.at(x, y) {
-                Some((x, y)) => {
-                    let _ = write!(path, "{pen}{x:.1} {y:.1}");
-                    pen = 'L';
+        let places: Vec<_> = points.iter().map(|&(x, y)| self.at(x, y)).collect();
+        let part = |part: &[Option<(f64, f64)>]| {
+            let part: Vec<(f64, f64)> = part.iter().flatten().copied().collect();
+            match part[..] {
+                [] => String::new(),
+                [(x, y)] => format!("M{:.1} {y:.1}h6", x - 3.0),
+                _ => {
+                    let places: Vec<_> =
+                        part.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+                    format!("M{}", places.join("L"))
                 }
-                None => pen = 'M',
             }
-        }
-        path
+        };
+        places.split(Option::is_none).map(part).collect()
     }
 
     fn band(&self, band: &[(f64, f64, f64)]) -> String {

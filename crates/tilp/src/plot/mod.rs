@@ -152,6 +152,18 @@ mod tests {
     }
 
     #[test]
+    fn a_point_of_a_line_without_neighbours_is_a_short_stroke() {
+        let mut one = figure("t", vec![(0.0, 1.0), (4.0, 100.0)]);
+        let points = vec![(1.0, 10.0), (2.0, f64::NAN), (3.0, 10.0), (4.0, 10.0)];
+        one.panels[0].series[1].mark = Mark::Line(points);
+        let svg = one.to_svg();
+        let line =
+            svg.split("class=\"line c1\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(line.matches('M').count() == 2 && line.contains("h6M"), "{line}");
+        assert_eq!(line.matches('L').count(), 1, "{line}");
+    }
+
+    #[test]
     fn what_a_name_holds_is_text_and_nothing_else_wherever_it_stands() {
         let name = "</text><script>&\u{ffff}\u{7}";
         let mut one = figure(name, vec![(1.0, 1.0)]);
