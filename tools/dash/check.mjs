@@ -250,6 +250,35 @@ assert.ok((await text(page, "[data-tile=energy] dd")).startsWith(energy >= 10 ? 
 page.allowed = [];
 say("a live run is followed over a restart of the server");
 
+// Every view of a run of tilp while it goes on: the numbers of the events so far.
+const going = start(folder, "run", "tiny", "--rounds", "400", "--out", "going", ...SHORT);
+const over = once(going, "exit");
+const eventsOf = (name) => readFileSync(join(folder, name, "events.jsonl"), "utf8").split("\n").slice(0, -1).map((line) => JSON.parse(line));
+await page.goto(at("0/going", "learning"));
+await page.waitForFunction(() => Number(document.querySelector("[data-tile=rounds] dd")?.textContent.match(/\d+/)?.[0]) > 12, null, { timeout: 30000 });
+const early = eventsOf("going").find((one) => one.kind === "decided" && one.id[0] === 9);
+const scheduled = early.terminals.scheduled.filter(Boolean).length;
+await page.goto(at("0/going", "cell", "&round=9"));
+await page.waitForFunction(() => document.querySelector(".cell")?.dataset.round === "9");
+assert.equal(Number(await page.locator(".cell").getAttribute("data-scheduled")), scheduled);
+await page.goto(at("0/going", "round", "&round=9"));
+await page.waitForFunction((n) => document.querySelectorAll(".gantt .predicted").length === n, scheduled);
+await page.goto(at("0/going", "why", "&round=9"));
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Reasons] tbody tr").length === 6);
+await page.goto(at("0/going", "robots", "&terminal=0"));
+await page.waitForFunction(() => document.querySelector("#robots-count")?.textContent.includes("the record has"));
+await page.goto(at("0/going", "twin"));
+await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Delay] .dots").length > 0);
+await page.goto(at("0/going", "whatif", "&round=8"));
+await page.waitForFunction(() => document.querySelector("#whatif-said").textContent.startsWith("Round 9. Nothing is changed."), null, { timeout: 60000 });
+agree(await expects("plan"), early.rationale);
+await page.goto(at("0/going", "compare"));
+await page.waitForFunction(() => document.body.textContent.includes("1 of them running"));
+assert.equal(going.exitCode, null, "the run is still going on");
+going.kill("SIGTERM");
+await over;
+say("every view of a live run of tilp shows what its events say");
+
 // Accessibility, both themes; and pictures.
 for (const [width, scheme] of [[390, "light"], [1300, "dark"], [1600, "light"]]) {
   const one = await open(width, scheme);
