@@ -385,6 +385,12 @@ fn an_exported_run_of_tilp_has_episodes_and_the_plans_of_the_record() {
         }
     }
     assert!(answers["twin"]["sub_twins"].is_array());
+    // A damaged state costs time only: the planner is repeated from an earlier one.
+    for file in fs::read_dir(scratch.path().join("own/checkpoint")).unwrap() {
+        fs::write(file.unwrap().path(), "damaged").unwrap();
+    }
+    succeed(scratch.path(), &["dash", "own", "--export", "damaged.html"]);
+    assert_eq!(fs::read_to_string(scratch.path().join("damaged.html")).unwrap(), page);
 }
 
 #[test]
