@@ -157,8 +157,7 @@ mod tests {
         let points = vec![(1.0, 10.0), (2.0, f64::NAN), (3.0, 10.0), (4.0, 10.0)];
         one.panels[0].series[1].mark = Mark::Line(points);
         let svg = one.to_svg();
-        let line =
-            svg.split("class=\"line c1\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let line = svg.split("class=\"line c1\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert!(line.matches('M').count() == 2 && line.contains("h6M"), "{line}");
         assert_eq!(line.matches('L').count(), 1, "{line}");
     }
