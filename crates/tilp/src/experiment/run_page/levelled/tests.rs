@@ -29,6 +29,7 @@ fn run(name: &str) -> (Replay, Vec<RoundRow>) {
         seed: 3,
         replicate: 0,
         checkpoint_every: u64::MAX,
+        planner_states: 0,
         about: serde_json::Value::Null,
     };
     run_single(&spec, RunFolder::create(&path).unwrap(), false, None, &NoTime, &mut ()).unwrap();
