@@ -107,7 +107,7 @@ fn is_none(share: &f64) -> bool {
 }
 
 impl TrainingOptions {
-    /// The shared weights with their names, in the order of [`Tally::features`].
+    /// The shared weights with their names, in the order of [`Tally::features`](super::Tally::features).
     pub fn named(&self) -> [(&'static str, WeightPrior); N_SHARED] {
         [
             ("own", self.own),
