@@ -240,6 +240,14 @@ fn the_page_of_version_3_is_made_of_its_results() {
         let row = format!("| {title} | {cells} |");
         assert!(page.contains(&row), "docs/results/v3/README.md lacks: {row}");
     }
+    for row in equal_budgets().lines().filter(|line| line.starts_with('|')) {
+        assert!(page.contains(row), "docs/results/v3/README.md lacks: {row}");
+    }
+}
+
+fn equal_budgets() -> String {
+    let name = "docs/results/v3/compare-default/equal-budget/equal-budget.md";
+    fs::read_to_string(root().join(name)).unwrap()
 }
 
 /// The sentences of the README around its table.
@@ -254,6 +262,11 @@ fn what_the_readme_says_of_tilp_holds_in_the_results() {
     let next = others.map(|method| value(method, "tta_s_0.7")).fold(f64::INFINITY, f64::min);
     let share = value("tilp", "tta_s_0.7") / next;
     assert!((0.45..0.55).contains(&share), "{share}");
+    let budgets = equal_budgets();
+    let row = budgets.lines().find(|line| line.starts_with("| seconds | deficit | deficit |"));
+    let cells: Vec<&str> = row.unwrap().split(" | ").collect();
+    let said = format!("ends at {} instead of {} % success", cells[4], cells[5]);
+    assert!(fs::read_to_string(root().join("README.md")).unwrap().contains(&said), "{said}");
     let (all, relay) = ("asfl+guard", "splitnn+guard+q0.75");
     for higher in [all, relay] {
         assert!(value(higher, "success_final") > value("tilp", "success_final"), "{higher}");
