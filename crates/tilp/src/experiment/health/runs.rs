@@ -16,8 +16,12 @@ use crate::statistics::mean;
 const STEADY: [&str; 3] = ["random", "deficit", "splitfed+guard+q0.9"];
 /// The methods of which no run may be lost, and whose replicates must end with similar success.
 const FOUR: [&str; 4] = ["random", "deficit", "splitfed+guard+q0.9", "splitnn+guard+q0.75"];
-/// The override that leaves out the far third of the terminals.
-const FAR: &str = "methods.reference.skip_far_share=0.3333333333333333";
+/// The overrides that leave out the far third of the terminals. Only final success is compared.
+const FAR: [&str; 2] =
+    ["methods.reference.skip_far_share=0.3333333333333333", "evaluation.report_episodes=1"];
+
+/// The override of runs of which only the way to a success threshold counts.
+const PASSAGE: &str = "evaluation.report_episodes=4";
 
 /// Finished runs with their seeds.
 pub(super) type Runs = Vec<(Seeds, Finished)>;
@@ -46,9 +50,14 @@ impl Examination {
         self.seeds.iter().take(seeds).flat_map(of).collect()
     }
 
-    /// The evaluation settings of all runs.
-    fn measured(&self) -> Vec<String> {
-        let (report, last) = if self.quick { (1, 2) } else { (16, 32) };
+    /// The evaluation settings of all runs. Replicates are compared by their final success only, so
+    /// they have few report episodes.
+    fn measured(&self, replicate: u64) -> Vec<String> {
+        let (report, last) = match (self.quick, replicate) {
+            (true, _) => (1, 2),
+            (false, 0) => (16, 32),
+            (false, _) => (1, 32),
+        };
         let mut set = vec![
             "evaluation.measure_every=50".to_owned(),
             format!("evaluation.report_episodes={report}"),
@@ -64,8 +73,8 @@ impl Examination {
     }
 
     /// The scenario at a point.
-    fn at(&self, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        self.scenario.varied(&[self.measured(), overrides.to_vec()].concat())
+    fn at(&self, overrides: &[String], replicate: u64) -> Result<Scenario, ScenarioError> {
+        self.scenario.varied(&[self.measured(replicate), overrides.to_vec()].concat())
     }
 
     /// Runs of methods at a point.
@@ -76,17 +85,15 @@ impl Examination {
         overrides: &[String],
         methods: &[&str],
     ) -> Result<Vec<Job>, ScenarioError> {
-        let scenario = self.at(overrides)?;
         let mut jobs = Vec::new();
         for name in methods {
             let method = method(name)?;
-            method.training(&scenario)?; // checks that a fixed compression is within the limit
-            jobs.extend(self.seeds_of(criterion).into_iter().map(|seed| Job {
-                subject: Subject { point: point.to_owned(), method: method.name().to_owned() },
-                scenario: scenario.clone(),
-                method: method.clone(),
-                seed,
-            }));
+            for seed in self.seeds_of(criterion) {
+                let scenario = self.at(overrides, seed.replicate)?;
+                method.training(&scenario)?; // checks that a fixed compression is within the limit
+                let subject = Subject { point: point.into(), method: method.name().into() };
+                jobs.push(Job { subject, scenario, method: method.clone(), seed });
+            }
         }
         Ok(jobs)
     }
@@ -99,13 +106,15 @@ impl Examination {
             Criterion::Saturation | Criterion::Allocation => plain(&["random"]),
             Criterion::Headroom => plain(&["random", "clairvoyant"]),
             Criterion::Far => {
-                let far = self.jobs(criterion, "far third left out", &[FAR.into()], &["random"])?;
+                let skipped = FAR.map(str::to_owned);
+                let far = self.jobs(criterion, "far third left out", &skipped, &["random"])?;
                 Ok([plain(&["random"])?, far].concat())
             }
             Criterion::Participation => {
                 let mut jobs = Vec::new();
                 for setting in participation::settings(&self.scenario) {
-                    let (label, set) = (setting.label(), setting.overrides());
+                    let (label, mut set) = (setting.label(), setting.overrides());
+                    set.push(PASSAGE.to_owned());
                     jobs.extend(self.jobs(criterion, &label, &set, &["deficit"])?);
                 }
                 Ok(jobs)

@@ -117,6 +117,8 @@ pub(super) struct Process {
     questions: Option<Sender<String>>,
     answers: Receiver<io::Result<Vec<u8>>>,
     complaints: Arc<Mutex<VecDeque<u8>>>,
+    /// Disconnected when the standard error has been read to its end.
+    complained: Receiver<()>,
 }
 
 impl Process {
@@ -147,6 +149,7 @@ impl Process {
         let (questions, asked) = mpsc::channel();
         let (answer, answers) = mpsc::sync_channel(4);
         let complaints = Arc::new(Mutex::new(VecDeque::new()));
+        let (complaining, complained) = mpsc::channel();
         if let Some(input) = child.stdin.take() {
             thread::spawn(move || write_all(input, &asked));
         }
@@ -155,9 +158,12 @@ impl Process {
         }
         if let Some(errors) = child.stderr.take() {
             let kept = complaints.clone();
-            thread::spawn(move || keep_last(errors, &kept));
+            thread::spawn(move || {
+                keep_last(errors, &kept);
+                drop(complaining);
+            });
         }
-        Ok(Self { program, child, questions: Some(questions), answers, complaints })
+        Ok(Self { program, child, questions: Some(questions), answers, complaints, complained })
     }
 
     /// The name of the program.
@@ -202,6 +208,9 @@ impl Process {
             Some(status) => status.to_string(),
             None => "it closed its output".to_owned(),
         };
+        // The thread that reads the standard error may be behind the one that reads the answers. A child of
+        // the program may hold the stream open, so the wait has an end.
+        let _ = self.complained.recv_timeout(END);
         let kept = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
