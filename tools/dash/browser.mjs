@@ -3,6 +3,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -26,6 +27,16 @@ async function fromFiles(page) {
 }
 
 export const scratch = () => mkdtempSync(join(tmpdir(), "tilp-dash-"));
+
+// A port that nothing listens at.
+export async function freePort() {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
 
 // Runs the program to its end.
 export function tilp(folder, ...words) {

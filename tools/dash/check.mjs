@@ -5,7 +5,7 @@ import { readFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { dash, launch, scratch, start, tilp } from "./browser.mjs";
+import { dash, freePort, launch, scratch, start, tilp } from "./browser.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const VIEWS = ["learning", "cell", "round", "why", "robots", "twin", "compare", "whatif"];
@@ -43,6 +43,17 @@ async function open(width, scheme = "light") {
   return page;
 }
 
+// The rows of a table by the titles of its columns, and the number behind a text such as "65.5 MHz".
+const rowsOf = (page, label) => page.evaluate((label) => [...document.querySelectorAll(`section[aria-label="${label}"] tbody tr`)].map((row) => Object.fromEntries([...row.children].map((cell) => [cell.dataset.label, cell.textContent]))), label);
+const PREFIXES = { G: 1e9, M: 1e6, k: 1e3, m: 1e-3, "µ": 1e-6, "%": 0.01 };
+function number(text) {
+  const [, digits, prefix] = text.match(/^([-+−]?[\d.,]+(?:e[-+]?\d+)?)\s*([GMkmµ](?=[A-Za-z])|%)?/) ?? assert.fail(`${text} is no number`);
+  return Number(digits.replace("−", "-").replaceAll(",", "")) * (PREFIXES[prefix] ?? 1);
+}
+const close = (text, expected, what, share = 0.006) => assert.ok(Math.abs(number(text) - expected) <= share * Math.abs(expected) + 1e-12, `${what}: ${text}, expected ${expected}`);
+// Numbers of terminals are shown when the rounds rest.
+const shows = (page, label, n) => page.waitForFunction(([label, n]) => document.querySelectorAll(`section[aria-label="${label}"] tbody tr`).length === n, [label, n]);
+
 const at = (run, view, more = "") => `${server.url}#run=${encodeURIComponent(run)}&view=${view}${more}`;
 const text = (page, selector) => page.locator(selector).first().innerText();
 
@@ -52,11 +63,64 @@ async function shoot(page, name) {
   await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
 }
 
+const eventsOf = (name) => readFileSync(join(folder, name, "events.jsonl"), "utf8").split("\n").slice(0, -1).map((line) => JSON.parse(line));
+const eventOf = (run, kind, round) => eventsOf(run).find((one) => one.kind === kind && one.id[0] === round);
+
+// Cell: band, power, cut, compression, delay and gain of every terminal are those of the events.
+async function terminalsShown(run, round) {
+  const [{ terminals: plan }, { terminals: done, books }] = [eventOf(run, "decided", round), eventOf(run, "executed", round)];
+  await shows(page, "Terminals", plan.terminal.length);
+  for (const row of await rowsOf(page, "Terminals")) {
+    const n = plan.terminal.indexOf(Number(row.Terminal));
+    close(row.Link, 10 * Math.log10(plan.gain[n] * plan.fading_power[n]), "link");
+    if (!plan.scheduled[n]) { assert.equal(row.Cut, "–"); continue; }
+    close(row.Band, books.terminals.bandwidth_hz[n], "band");
+    close(row.Power, plan.power_w[n], "power");
+    close(row.Cut, plan.cut[n], "cut");
+    assert.equal(row.q, plan.compression[n].toFixed(2), "compression");
+    close(row.Delay, books.terminals.delay_s[n], "delay");
+    assert.ok(done.took_part[n] || done.late[n] || done.unfit[n]);
+  }
+}
+
+// Round: a bar and a row for every scheduled terminal, realised beside predicted.
+async function roundShown(run, round) {
+  const [{ terminals: plan, rationale }, { terminals: done, books }] = [eventOf(run, "decided", round), eventOf(run, "executed", round)];
+  const scheduled = plan.scheduled.filter(Boolean).length;
+  await page.goto(at(`0/${run}`, "round", `&round=${round}`));
+  await page.waitForFunction((n) => document.querySelectorAll(".gantt .predicted").length === n, scheduled);
+  const rows = (await rowsOf(page, "Numbers")).filter((row) => row.Predicted !== "–");
+  assert.equal(rows.length, scheduled);
+  for (const row of rows) {
+    const n = plan.terminal.indexOf(Number(row.Terminal));
+    close(row.Delay, books.terminals.delay_s[n], "delay");
+    close(row.Predicted, rationale.terminals.delay_s[n], "predicted delay");
+    close(row["Surely within"], rationale.terminals.sure_delay_s[n], "sure delay");
+    close(row.Energy, books.terminals.energy_radio_j[n] + books.terminals.energy_compute_j[n], "energy");
+    close(row.Up, books.terminals.bytes_up[n], "bytes up");
+    assert.equal(row.State, done.took_part[n] ? "took part" : row.State);
+  }
+}
+
+// Why: every terminal is in or out as decided, with the number of its reason.
+async function reasonsShown(run, round) {
+  const { terminals: plan, rationale } = eventOf(run, "decided", round);
+  await page.goto(at(`0/${run}`, "why", `&round=${round}`));
+  await shows(page, "Reasons", plan.terminal.length);
+  for (const row of await rowsOf(page, "Reasons")) {
+    const n = plan.terminal.indexOf(Number(row.Terminal));
+    assert.equal(row.Plan, plan.scheduled[n] ? "in" : "out");
+    const { kind, own_success: own, return_difference: difference } = rationale.terminals.reason[n];
+    if (kind === "gain") assert.ok(row.Reason.includes(`${Math.abs(100 * own).toFixed(1)} points`), row.Reason);
+    if (kind === "worth-less" || kind === "overlooked") close(row.Reason.match(/by ([-+][\d.e-]+\d)/)[1], difference, row.Reason, 0.03);
+  }
+}
+
 // A finished run: the numbers of the files, in every view, at three widths.
 const summary = JSON.parse(finished);
 const csv = readFileSync(join(folder, "finished/rounds.csv"), "utf8").trim().split("\n").map((line) => line.split(","));
 const column = (name) => csv.slice(1).map((row) => Number(row[csv[0].indexOf(name)]));
-const events = readFileSync(join(folder, "finished/events.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+const events = eventsOf("finished");
 const page = await open(1300);
 await page.goto(at("0/finished", "learning"));
 await page.locator("[data-tile=success] dd").waitFor();
@@ -74,6 +138,12 @@ await page.locator("section[aria-label=Latency] summary").click();
 await page.locator("section[aria-label=Latency] tbody tr").first().waitFor();
 assert.equal(await page.locator("section[aria-label=Latency] tbody tr").count(), summary.rounds);
 assert.equal(Number(await page.locator("section[aria-label=Latency] tbody tr:nth-child(3) td:nth-child(2)").innerText()).toPrecision(2), column("latency_s")[2].toPrecision(2));
+await page.locator("section[aria-label=Success] summary").click();
+await shows(page, "Success", summary.success_curve.length);
+for (const [n, [round, success]] of summary.success_curve.entries()) {
+  const [shownRound, all] = await page.locator(`section[aria-label=Success] tbody tr:nth-child(${n + 1}) td`).allInnerTexts();
+  assert.ok(number(shownRound) === round && Math.abs(number(all) - success) < 0.0051, `success at round ${round}: ${all}, expected ${success}`);
+}
 say("learning has the numbers of summary.json and rounds.csv");
 
 const decided = events.find((one) => one.kind === "decided" && one.id[0] === 7);
@@ -81,12 +151,12 @@ await page.goto(at("0/finished", "cell", "&round=7&terminal=2"));
 await page.waitForFunction(() => document.querySelector(".cell")?.dataset.terminals === "6" && document.querySelector("section[aria-label='Terminal 2'] svg path"));
 assert.equal(Number(await page.locator(".cell").getAttribute("data-scheduled")), decided.terminals.scheduled.filter(Boolean).length);
 await page.waitForFunction(() => document.querySelector(".cell").dataset.places === "known");
-await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Terminals] tbody tr").length === 6);
-await page.goto(at("0/finished", "round", "&round=7"));
-await page.waitForFunction(() => document.querySelectorAll(".gantt .predicted").length > 0);
-assert.equal(await page.locator(".gantt .predicted").count(), decided.terminals.scheduled.filter(Boolean).length);
-await page.goto(at("0/finished", "why", "&round=7"));
-await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Reasons] tbody tr").length === 6);
+await terminalsShown("finished", 7);
+await page.locator(".timeline button[aria-label=Play]").click();
+await page.waitForFunction(() => Number(document.querySelector(".cell")?.dataset.round) >= 11);
+await page.locator(".timeline button[aria-label=Stop]").click();
+await roundShown("finished", 7);
+await reasonsShown("finished", 7);
 await page.goto(at("0/finished", "twin"));
 await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Delay] .dots").length > 0);
 const turns = events.filter((one) => one.kind === "decided").flatMap((one) => one.terminals.scheduled).filter(Boolean).length;
@@ -96,14 +166,18 @@ await page.waitForFunction((n) => document.querySelectorAll("[data-twin]").lengt
 for (const one of twins) for (const name of ["error_before", "error_after", "coverage_before", "coverage_after"]) assert.equal(await page.locator(`[data-twin="${one.name} ${name}"]`).getAttribute("title"), String(one[name]), `${one.name} ${name}`);
 await page.goto(at("0/finished", "compare"));
 await page.locator("label:has-text('Compare') select").selectOption("study 0/study");
-await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 2);
+await shows(page, "Methods", 2);
+const csvOf = (name) => readFileSync(join(folder, name), "utf8").trim().split("\n").map((line) => line.split(","));
+const [titles, ...means] = csvOf("study/table.csv");
+for (const row of await rowsOf(page, "Methods")) for (const [title, metric] of [["Success", "success_final"], ["Far third", "success_far"], ["Energy", "energy_total_j"], ["On the air", "air_total_bytes"], ["Median latency", "latency_p50_s"]]) {
+  const line = means.find((one) => one[titles.indexOf("method")] === row.Method && one[titles.indexOf("metric")] === metric);
+  close(row[title], Number(line[titles.indexOf("mean")]), `${title} of ${row.Method}`);
+}
 await page.locator("label:has-text('Compare') select").selectOption("study 0/big");
 await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Methods] tbody tr").length === 4);
 const row = await page.locator("section[aria-label=Methods] tbody tr").filter({ hasText: "deficit" }).innerText();
 const mean = big.filter((one) => one.method === "deficit").reduce((sum, one) => sum + one.success, 0) / 50;
 assert.ok(row.includes(`${(100 * mean).toFixed(1)} %`), row);
-const table = readFileSync(join(folder, "study/table.csv"), "utf8");
-assert.ok(table.includes("random") && table.includes("deficit"));
 say("cell, round, why, twin and compare show what the events say");
 
 // Robots: an episode is run again; the outcomes of all of a terminal are those of the record.
@@ -253,7 +327,6 @@ say("a live run is followed over a restart of the server");
 // Every view of a run of tilp while it goes on: the numbers of the events so far.
 const going = start(folder, "run", "tiny", "--rounds", "400", "--out", "going", ...SHORT);
 const over = once(going, "exit");
-const eventsOf = (name) => readFileSync(join(folder, name, "events.jsonl"), "utf8").split("\n").slice(0, -1).map((line) => JSON.parse(line));
 await page.goto(at("0/going", "learning"));
 await page.waitForFunction(() => Number(document.querySelector("[data-tile=rounds] dd")?.textContent.match(/\d+/)?.[0]) > 12, null, { timeout: 30000 });
 const early = eventsOf("going").find((one) => one.kind === "decided" && one.id[0] === 9);
@@ -261,10 +334,9 @@ const scheduled = early.terminals.scheduled.filter(Boolean).length;
 await page.goto(at("0/going", "cell", "&round=9"));
 await page.waitForFunction(() => document.querySelector(".cell")?.dataset.round === "9");
 assert.equal(Number(await page.locator(".cell").getAttribute("data-scheduled")), scheduled);
-await page.goto(at("0/going", "round", "&round=9"));
-await page.waitForFunction((n) => document.querySelectorAll(".gantt .predicted").length === n, scheduled);
-await page.goto(at("0/going", "why", "&round=9"));
-await page.waitForFunction(() => document.querySelectorAll("section[aria-label=Reasons] tbody tr").length === 6);
+await terminalsShown("going", 9);
+await roundShown("going", 9);
+await reasonsShown("going", 9);
 await page.goto(at("0/going", "robots", "&terminal=0"));
 await page.waitForFunction(() => document.querySelector("#robots-count")?.textContent.includes("the record has"));
 await page.goto(at("0/going", "twin"));
@@ -278,6 +350,24 @@ assert.equal(going.exitCode, null, "the run is still going on");
 going.kill("SIGTERM");
 await over;
 say("every view of a live run of tilp shows what its events say");
+
+// A run of a testbed: base station, six terminals and an evaluator as processes. The page follows it.
+const ports = [await freePort(), await freePort()];
+writeFileSync(join(folder, "lab.toml"), `[testbed]\nscenario = "tiny"\nmethod = "tilp"\nseed = 0\nclock = "virtual"\nfolder = "lab"\nlisten = "127.0.0.1:${ports[0]}"\nstatus = "127.0.0.1:${ports[1]}"\nterminals = "all"\nevaluator = true\n`);
+const lab = start(folder, "testbed", "up", "lab.toml", "--quiet");
+const closed = once(lab, "exit");
+await page.goto(at("0/lab/run", "learning"));
+await page.waitForFunction(() => Number(document.querySelector("[data-tile=rounds] dd")?.textContent.match(/\d+/)?.[0]) >= 2, null, { timeout: 60000 });
+assert.equal(lab.exitCode, null, "the testbed is still running");
+assert.equal(await page.locator("#live").getAttribute("data-state"), "running");
+const [code] = await closed;
+assert.equal(code, 0);
+await page.waitForFunction(([n, text]) => document.querySelector("[data-tile=rounds] dd")?.textContent.startsWith(String(n)) && document.querySelector("[data-tile=success] dd").textContent.startsWith(text), [summary.rounds, percent(summary.success_final)], { timeout: 30000 });
+await page.goto(at("0/lab/run", "cell", "&round=7"));
+await page.waitForFunction(() => document.querySelector(".cell")?.dataset.round === "7");
+await terminalsShown("lab/run", 7);
+await roundShown("lab/run", 7);
+say("a live run of a testbed is followed, and has the numbers of tilp run");
 
 // Accessibility, both themes; and pictures.
 for (const [width, scheme] of [[390, "light"], [1300, "dark"], [1600, "light"]]) {

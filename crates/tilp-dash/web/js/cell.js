@@ -189,7 +189,7 @@ export const cell = {
       const sorted = [...terminals].sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.id - b.id) * (rising ? 1 : -1));
       const head = h("tr", {}, columns.map(([name, title, , , kind]) => h("th", { scope: "col", class: kind, "aria-sort": name === sortBy ? (rising ? "ascending" : "descending") : null },
         h("button", { type: "button", text: title, onclick: () => { rising = sortBy === name ? !rising : name === "id" || name === "task"; sortBy = name; draw(); } }))));
-      const rows = sorted.slice(0, 300).map((one) => h("tr", { class: one.id === context.where.terminal ? "on" : "" }, columns.map(([, , , show, kind]) => h("td", { class: kind }, show(one)))));
+      const rows = sorted.slice(0, 300).map((one) => h("tr", { class: one.id === context.where.terminal ? "on" : "" }, columns.map(([, title, , show, kind]) => h("td", { class: kind, "data-label": title }, show(one)))));
       const top = body.scrollTop;
       empty(body).append(h("table", {}, h("caption", { class: "hidden-text", text: "Terminals in this round" }), h("thead", {}, head), h("tbody", {}, rows)));
       if (sorted.length > 300) body.append(h("p", { class: "small faint", text: `${sorted.length - 300} more terminals: sort by another column.` }));
@@ -203,5 +203,5 @@ export const cell = {
 function drawScale(root, [low, high], turn) {
   const stops = Array.from({ length: 12 }, (_, n) => n / 11);
   const bar = s("svg", { viewBox: "0 0 120 8", preserveAspectRatio: "none", "aria-hidden": "true" }, stops.map((at, n) => s("rect", { x: n * 10, y: 0, width: 10.5, height: 8, css: { fill: ramp(turn ? 1 - at : at) } })));
-  empty(root).append(low, bar, high, h("span", { class: "faint", text: "· line width: share of the band · ring: scheduled · grey: not known" }));
+  empty(root).append(low, bar, high, h("span", { class: "faint", text: "line width: share of the band · ring: scheduled · grey: not known" }));
 }

@@ -157,7 +157,10 @@ export class Chart {
     empty(this.legend);
     if (shown.length < 2) return;
     for (const one of shown) {
-      const key = s("svg", { viewBox: "0 0 22 8", "aria-hidden": "true" }, s("line", { x1: 1, x2: 21, y1: 4, y2: 4, "stroke-width": 2.4, "stroke-dasharray": one.dash || null, css: { stroke: one.colour } }));
+      const mark = one.line === false
+        ? s("circle", { cx: 11, cy: 4, r: 3.6, css: { fill: one.colour } })
+        : s("line", { x1: 1, x2: 21, y1: 4, y2: 4, "stroke-width": 2.4, "stroke-dasharray": one.dash || null, css: { stroke: one.colour } });
+      const key = s("svg", { viewBox: "0 0 22 8", "aria-hidden": "true" }, mark);
       this.legend.append(h("button", { type: "button", "aria-pressed": String(!this.hidden.has(one.name)), "data-name": one.name, onclick: (event) => {
         if (!this.hidden.delete(one.name)) this.hidden.add(one.name);
         event.currentTarget.setAttribute("aria-pressed", String(!this.hidden.has(one.name)));

@@ -147,7 +147,7 @@ export const compare = {
       aimsCard.hidden = lines.length < 3;
       if (lines.length < 3) return;
       const [head, , ...rows] = lines;
-      empty(aims).append(table(head.map((title, n) => [title, (row) => row[n] ?? "", "left"]), rows, { caption: "Aims and verdicts" }));
+      empty(aims).append(table(head.map((title, n) => [title, (row) => row[n] ?? "", "left"]), rows, { caption: "Aims and verdicts", table: { class: "stacked" } }));
     }
 
     return { update, remove: () => [curves, pareto].forEach((chart) => chart.remove()) };

@@ -55,9 +55,9 @@ export function choice(label, options, chosen, change) {
 
 // A table: columns are [title, value of a row, class].
 export function table(columns, rows, attributes) {
-  const body = rows.map((row) => h("tr", attributes?.row?.(row), columns.map(([, of, kind]) => {
+  const body = rows.map((row) => h("tr", attributes?.row?.(row), columns.map(([title, of, kind]) => {
     const value = of(row);
-    return h("td", { class: kind }, value instanceof Node ? value : String(value ?? "–"));
+    return h("td", { class: kind, "data-label": title }, value instanceof Node ? value : String(value ?? "–"));
   })));
   return h("table", attributes?.table, attributes?.caption && h("caption", { class: "hidden-text", text: attributes.caption }),
     h("thead", {}, h("tr", {}, columns.map(([title, , kind]) => h("th", { scope: "col", class: kind, text: title })))),
