@@ -6,6 +6,7 @@
 
 mod arguments;
 mod clock;
+mod columns;
 mod commands;
 mod failure;
 mod output;
@@ -71,6 +72,19 @@ fn perform(verb: Verb) -> Result<(), Failure> {
     }
 }
 
+/// What a parser of numbers says, in words for a user.
+fn in_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 6] = [
+        ("invalid digit found in string", "expected a whole number from 0 on"),
+        ("cannot parse integer from empty string", "expected a whole number from 0 on"),
+        ("number too large to fit in target type", "expected a smaller whole number"),
+        ("number too small to fit in target type", "expected a larger whole number"),
+        ("invalid float literal", "expected a number"),
+        ("cannot parse float from empty string", "expected a number"),
+    ];
+    WORDS.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
 /// Help and version are results. Any other parse error becomes one line and exit code 2.
 fn explain(error: &Error) -> Result<(), Failure> {
     let text = error.render().to_string();
@@ -88,7 +102,7 @@ fn explain(error: &Error) -> Result<(), Failure> {
             // A later paragraph may suggest a correction.
             let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
             let tip = tip.map_or(String::new(), |tip| format!("; {tip}"));
-            Err(Failure::input(format!("{what}{tip} (see --help)")))
+            Err(Failure::input(format!("{}{tip} (see --help)", in_words(what))))
         }
     }
 }

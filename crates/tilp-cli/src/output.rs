@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
+use crate::columns::{COLUMNS, tables_within};
 use crate::failure::Failure;
 
 /// Prints a result, with a line break at its end. A reader that closes the pipe early is not a
@@ -41,4 +42,12 @@ pub(crate) fn wrapped(text: &str, most: usize) -> String {
 /// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
+}
+
+/// Markdown with tables as a result: at a terminal in aligned columns that fit it.
+pub(crate) fn table(markdown: &str) -> String {
+    match is_terminal() {
+        true => tables_within(markdown, COLUMNS),
+        false => markdown.to_owned(),
+    }
 }

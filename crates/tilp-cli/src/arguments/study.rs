@@ -32,8 +32,8 @@ pub(crate) struct Study {
     /// Override a value of the scenario, with a dotted key
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// A first look in a folder of its own: 100 rounds, measured every 10, and seed 0, unless other
-    /// flags set them. Rankings after 100 rounds differ from those after 1000
+    /// A first look in a folder of its own: at most 100 rounds, measured every 10, and seed 0, unless
+    /// other flags set them. Rankings after 100 rounds differ from those after 1000
     #[arg(long)]
     pub quick: bool,
     /// Number of runs at the same time [default: one per core]

@@ -4,6 +4,7 @@ use tilp::experiment::channel::{ChannelReport, figures, read, survey};
 use tilp::record::write_beside;
 
 use crate::arguments::{Channel, Format};
+use crate::columns::{self, COLUMNS};
 use crate::failure::Failure;
 use crate::output;
 
@@ -22,7 +23,10 @@ pub(crate) fn channel(arguments: Channel) -> Result<(), Failure> {
     write_beside(&arguments.out, &files).map_err(Failure::writing)?;
     output::print(&match arguments.format {
         Format::Json => serde_json::to_string_pretty(&report).expect("a report is plain data"),
-        Format::Text => format!("{}figures in {}", as_text(&report), arguments.out.display()),
+        Format::Text => {
+            let text = columns::within(&as_text(&report), COLUMNS);
+            format!("{text}figures in {}", arguments.out.display())
+        }
     })
 }
 

@@ -30,7 +30,9 @@ pub(super) fn health(arguments: &Health) -> Result<(), Failure> {
     let findings = measure(arguments, &examined, &out)?;
     output::print(&match arguments.execution.format {
         Format::Json => serde_json::to_string_pretty(&findings).expect("plain data"),
-        Format::Text => format!("{}\nresults in {}", as_markdown(&findings), out.display()),
+        Format::Text => {
+            format!("{}\nresults in {}", output::table(&as_markdown(&findings)), out.display())
+        }
     })?;
     match several.failed + alone.failed {
         0 => Ok(()),

@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
 
-use tilp::experiment::{
-    LossDecreaseRow, MOST_BYTES, PlanReport, PlanServer, PlanSpec, TerminalPlanRow,
-};
+use tilp::experiment::{LossDecreaseRow, MOST_BYTES, PlanReport, PlanServer, PlanSpec, ReasonRow};
 use tilp::scenario::Scenario;
 
 use super::run::identified;
 use crate::arguments::{Format, Plan, PlanServe, PlanVerb};
 use crate::clock;
+use crate::columns::{self, COLUMNS};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
@@ -43,7 +42,7 @@ pub(crate) fn plan(arguments: Plan) -> Result<(), Failure> {
     let report = spec.plan(&bytes, Some(clock::milliseconds)).map_err(Failure::input)?;
     output::print(&match arguments.format {
         Format::Json => serde_json::to_string_pretty(&report).expect("a plan is plain data"),
-        Format::Text => as_text(&report),
+        Format::Text => columns::within(&as_text(&report), COLUMNS),
     })
 }
 
@@ -138,10 +137,7 @@ fn as_text(report: &PlanReport) -> String {
         text += &format!("  on priors alone, nothing was measured (see --from): {what}\n");
     }
     text += &loss_line(report);
-    text += "\n  n  task          band      power  cut  q     likely   sure     why\n";
-    for row in report.terminals.iter().filter(|row| row.scheduled) {
-        text += &line(row);
-    }
+    text += &scheduled(report);
     text += &left_out(report);
     text += &runner_ups(report);
     text
@@ -181,19 +177,40 @@ fn loss_line(report: &PlanReport) -> String {
     format!("  loss by task, %: {}\n", tasks.join(", "))
 }
 
-fn line(row: &TerminalPlanRow) -> String {
-    format!(
-        "{:3}  {:12} {:6.2} MHz {:4.0} mW {:3}   {:.2}  {:5.3} s  {:5.3} s  {}\n",
-        row.terminal,
-        row.task,
-        row.bandwidth_hz / 1e6,
-        row.power_w * 1e3,
-        row.cut,
-        row.compression,
-        row.delay_s,
-        row.sure_delay_s,
-        row.why
-    )
+/// The scheduled terminals, one line each. A reason that the last two columns do not say has a line of
+/// its own.
+fn scheduled(report: &PlanReport) -> String {
+    const LONGEST: usize = 20;
+    let rows = || report.terminals.iter().filter(|row| row.scheduled);
+    let width = rows().map(|row| row.task.chars().count()).max().unwrap_or_default();
+    let width = width.clamp(4, LONGEST);
+    let mut text = format!(
+        "\n  n  {:width$}    band  power  cut     q   likely     sure  success     return\n     \
+         {:width$}     MHz     mW                   s        s   points\n",
+        "task", ""
+    );
+    for row in rows() {
+        let task: String = row.task.chars().take(width).collect();
+        let _ = write!(
+            text,
+            "{:3}  {task:width$}  {:6.2} {:6.0}  {:3}  {:4.2}  {:7.3}  {:7.3}",
+            row.terminal,
+            row.bandwidth_hz / 1e6,
+            row.power_w * 1e3,
+            row.cut,
+            row.compression,
+            row.delay_s,
+            row.sure_delay_s,
+        );
+        text += &match row.reason {
+            ReasonRow::Gain { own_success, return_difference: Some(difference) } => {
+                format!("  {:+7.2}  {difference:+.2e}\n", 100.0 * own_success)
+            }
+            _ => format!("\n     {}\n", row.why),
+        };
+    }
+    text + "likely, sure: delay as expected, and with the safety margin; success: the terminal's \
+            own, and return of the plan, compared with a plan without it\n"
 }
 
 /// The unscheduled terminals by reason, in the order in which the reasons first occur.

@@ -160,10 +160,13 @@ pub(crate) fn result(summary: &Summary, spec: &RunSpec, path: &Path, format: For
     [
         format!("{} on {}{note}, seed {}", spec.method.name(), spec.scenario.name(), spec.seeds()),
         format!(
-            "  success            {} (95 %: {:.1} to {:.1} %), far third {}, worst task {}",
+            "  success            {} (95 %: {:.1} to {:.1} %)",
             percent(summary.success_final),
             100.0 * low,
             100.0 * high,
+        ),
+        format!(
+            "  success at worst   far third {}, worst task {}",
             percent(summary.success_far),
             percent(summary.success_worst_task)
         ),

@@ -83,13 +83,25 @@ fn question(
     // Overrides of the user come later and take precedence.
     let measure = study.quick.then(|| "evaluation.measure_every=10".to_owned());
     let mut overrides: Vec<String> = measure.into_iter().chain(study.overrides.clone()).collect();
-    overrides.extend(study.rounds.or(rounds).map(|rounds| format!("rounds={rounds}")));
+    let rounds = rounds.filter(|_| !sets_rounds(&study.overrides));
+    let mut scenario = Scenario::load(&study.scenario, &overrides).map_err(Failure::input)?;
+    // A shorter scenario stays as short as it is.
+    let fewer = rounds.filter(|&rounds| rounds < scenario.rounds());
+    if let Some(rounds) = study.rounds.or(fewer) {
+        overrides.push(format!("rounds={rounds}"));
+        scenario = Scenario::load(&study.scenario, &overrides).map_err(Failure::input)?;
+    }
     Ok(Question {
-        scenario: Scenario::load(&study.scenario, &overrides).map_err(Failure::input)?,
+        scenario,
         methods: methods.to_vec(),
         seeds: seeds_of(study.seeds.as_deref().unwrap_or(seeds))?,
         replicates: 1,
     })
+}
+
+/// Whether `--set` gives the number of rounds.
+fn sets_rounds(overrides: &[String]) -> bool {
+    overrides.iter().any(|one| one.split('=').next().is_some_and(|key| key.trim() == "rounds"))
 }
 
 /// `a..b` or a list.

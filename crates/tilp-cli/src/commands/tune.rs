@@ -34,7 +34,9 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     let tuned = tuning.judge(&study).map_err(Failure::study)?;
     output::print(&match arguments.execution.format {
         Format::Json => serde_json::to_string_pretty(&tuned).expect("plain data"),
-        Format::Text => format!("{}\nresults in {}", as_markdown(&tuned), out.display()),
+        Format::Text => {
+            format!("{}\nresults in {}", output::table(&as_markdown(&tuned)), out.display())
+        }
     })?;
     match n_missing(&tuned) {
         0 => Ok(()),

@@ -7,6 +7,7 @@ use tilp::experiment::replay::{
 use tilp::record::{RunFolder, write_beside};
 
 use crate::arguments::{Format, Twin};
+use crate::columns::{self, COLUMNS};
 use crate::failure::Failure;
 use crate::output;
 
@@ -23,7 +24,10 @@ pub(crate) fn twin(arguments: Twin) -> Result<(), Failure> {
     write_beside(&out, &files).map_err(Failure::writing)?;
     output::print(&match arguments.format {
         Format::Json => serde_json::to_string_pretty(&report).expect("a report is plain data"),
-        Format::Text => format!("{}figures in {}", as_text(&report), out.display()),
+        Format::Text => {
+            let text = columns::within(&as_text(&report), COLUMNS);
+            format!("{text}figures in {}", out.display())
+        }
     })
 }
 
@@ -36,8 +40,8 @@ fn as_text(report: &TwinReport) -> String {
     if !frozen.is_empty() {
         text += &format!("frozen by the scenario: {}\n", frozen.join(", "));
     }
-    text += "\n                          median |error| of forecasts              90 % intervals hold\n";
-    text += "                       n  uncalibrated  calibrated  first / later  uncalibrated  calibrated\n";
+    text += "\n                          median |error| of forecasts     90 % intervals hold\n";
+    text += "                       n  before   after  first / later         before   after\n";
     report.sub_twins.iter().for_each(|one| text += &sub_twin_line(one));
     text += &notes(report);
     text += &contest_lines(&report.contests);
@@ -50,7 +54,7 @@ fn sub_twin_line(one: &SubTwinReport) -> String {
     let error = |value: Option<f64>| percent(value, 1);
     let parts = format!("{} / {}", error(one.error_first), error(one.error_later));
     format!(
-        "{:17} {:6}  {:>12}  {:>10}  {parts:>13}  {:>12}  {:>10}\n",
+        "{:17} {:6}  {:>6}  {:>6}  {parts:>13}         {:>6}  {:>6}\n",
         one.name,
         one.n,
         error(one.error_before),
@@ -64,21 +68,21 @@ fn sub_twin_line(one: &SubTwinReport) -> String {
 fn contest_lines(contests: &[ContestReport]) -> String {
     let mut text = String::from(
         "\nagainst the naive rules, less is better\n\
-         \x20                             n    twin  90 % hold  naive rules\n",
+         \x20                             n    twin  90 % hold  score\n",
     );
     let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.4}"));
     for one in contests.iter().filter(|one| one.n > 0) {
         let naive: Vec<String> =
             one.naive.iter().map(|rule| format!("{} {}", rule.rule, number(rule.score))).collect();
-        let behind = if one.better == Some(false) { "  (not better)" } else { "" };
+        let behind = if one.better == Some(false) { "; the twin is not better" } else { "" };
         text += &format!(
-            "{:24} {:6}  {:>6}  {:>9}  {}; {}{behind}\n",
+            "{:24} {:6}  {:>6}  {:>9}  {}\n    {}{behind}\n",
             one.quantity,
             one.n,
             number(one.twin),
             percent(one.coverage, 1),
-            naive.join(", "),
             one.score,
+            naive.join(", "),
         );
     }
     text
@@ -92,9 +96,10 @@ fn first_of(report: &TwinReport, name: &str) -> u64 {
 /// What the columns mean.
 fn notes(report: &TwinReport) -> String {
     format!(
-        "in % of what was measured, decrease and success in percentage points; first: a terminal's \
-         first {}\nrounds, the first {} looks at the loss, a task's first {} measurements of success, \
-         calibrated.\nEvery forecast was made before its round was seen.\n",
+        "before, after: without and with calibration, in % of what was measured, decrease and \
+         success in percentage points. first: with calibration, a terminal's first {} rounds, the \
+         first {} looks at the loss, a task's first {} measurements of success. Every forecast was \
+         made before its round was seen.\n",
         first_of(report, "network delay"),
         first_of(report, "training decrease"),
         first_of(report, "task success"),
@@ -109,12 +114,13 @@ fn decrease_lines(decreases: &[DecreaseReport], within_rounds: Option<f64>) -> S
     }
     let mut text = format!(
         "\nloss decrease of the deployed policy in one round, % of the loss, over {n} rounds\n\
-         {:15}  realised  forecast  rms: no change  uncalibrated  calibrated  rank corr.  hold\n",
+         {0:15}                      rms error of\n\
+         {0:15}  realised  forecast  no change  before   after  rank  hold\n",
         ""
     );
     for one in decreases {
         text += &format!(
-            "  {:13}  {:>8}  {:>8}  {:>14}  {:>12}  {:>10}  {:>10}  {:>4}\n",
+            "  {:13}  {:>8}  {:>8}  {:>9}  {:>6}  {:>6}  {:>4}  {:>4}\n",
             one.task.unwrap_or("all"),
             percent(one.realised, 2),
             percent(one.forecast, 2),
@@ -126,7 +132,8 @@ fn decrease_lines(decreases: &[DecreaseReport], within_rounds: Option<f64>) -> S
         );
     }
     text + &format!(
-        "  between the terminals of a round, rank correlation of forecast and realised: {}\n",
+        "  rank: correlation of the ranks of forecast and realised; between the terminals of a \
+         round: {}\n",
         number(within_rounds)
     )
 }
@@ -140,7 +147,7 @@ fn hidden_lines(hidden: &[FactorReport], first: u64) -> String {
     }
     let mut text = format!(
         "\nhidden from the twin, median error over the {n} terminals scheduled more than {first} times\n\
-         {:35}uncalibrated  calibrated\n",
+         {:35}      before       after\n",
         ""
     );
     for one in hidden {

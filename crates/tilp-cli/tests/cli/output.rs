@@ -168,3 +168,35 @@ fn every_verb_has_help_and_the_first_lists_the_exit_codes() {
     assert!(succeed(scratch.path(), &["run", "--help"]).contains("Exit codes:"));
     assert!(succeed(scratch.path(), &["--version"]).starts_with("tilp "));
 }
+
+/// What people read at a terminal: no line of a result is wider than 80 columns. Lines with the name of a
+/// folder are left out.
+#[test]
+fn text_results_fit_80_columns() {
+    let scratch = Scratch::new("columns");
+    let run = [&SHORT[..], &["--quiet", "--out", "run"]].concat();
+    let mut said = vec![succeed(scratch.path(), &run)];
+    let example = succeed(scratch.path(), &["plan", "tiny", "--example"]);
+    // One terminal out of reach: a reason in words.
+    scratch.put("seen.json", &example);
+    for more in [&[][..], &["--set", "limits.deadline_s=0.001"]] {
+        let input = fs::File::open(scratch.path().join("seen.json")).unwrap();
+        let plan = [&["plan", "tiny"], more].concat();
+        let output = tilp(scratch.path()).args(plan).stdin(input).output().unwrap();
+        said.push(text(&output.stdout));
+    }
+    for arguments in [
+        &["twin", "run"][..],
+        &["channel", "tiny", "--out", "channel"],
+        &["verify", "run"],
+        &["scenario", "list"],
+        &["scenario", "check", "tiny"],
+    ] {
+        said.push(succeed(scratch.path(), arguments));
+    }
+    assert!(said[1].contains("success     return") && said[2].contains("best channel"), "{said:?}");
+    let names_folder = |line: &&str| !line.starts_with("next: ") && !line.starts_with("hash ");
+    for line in said.iter().flat_map(|text| text.lines()).filter(names_folder) {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+}
