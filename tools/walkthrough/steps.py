@@ -81,7 +81,7 @@ STEPS = [
     Step("first-page", "a page of it", RUN, "tilp report runs/tiny-tilp-0", ("tilp report",), r"page in .*report\.html",
          makes=("runs/tiny-tilp-0/report/views.html",)),
     Step("quick-table", "the main table, quick", COMPARE, "tilp compare --quick", ("tilp compare --quick",), r"(?s)tilp.*deficit.*results in", lines=18),
-    Step("whole-run", "a whole run", "README.md", "tilp run", ("run --release -- run\n",), r"results in runs/default-tilp-0"),
+    Step("whole-run", "a whole run", "README.md", "tilp run", ("run --release -- run  ",), r"results in runs/default-tilp-0"),
     Step("whole-page", "a page of the whole run", RUN, "tilp report runs/default-tilp-0", ("tilp report",), r"page in",
          makes=("runs/default-tilp-0/report/views.html",)),
     Step("own-scenario", "a scenario with twelve listed robots and measured gains", OWN, "tilp scenario check hall.toml",

@@ -85,6 +85,9 @@ fn sentence(line: &str, number: usize) -> Vec<Piece> {
         let target = link.split([')', ' ']).next().unwrap_or_default();
         found.push(piece(Kind::Link, target));
     }
+    for html in plain.split(" src=\"").skip(1).chain(plain.split(" href=\"").skip(1)) {
+        found.push(piece(Kind::Link, html.split('"').next().unwrap_or_default()));
+    }
     found
 }
 
@@ -96,8 +99,7 @@ pub fn anchor(heading: &str) -> String {
 
 #[test]
 fn code_links_and_headings_are_found_with_their_lines() {
-    let text =
-        "# A `b`\nsee `docs/x.md` and [y](z.md#a-b) ``a`b``\n```sh\ntilp run \\\n  tiny\n```\n";
+    let text = "# A `b`\nsee `docs/x.md` and [y](z.md#a-b) ``a`b``\n```sh\ntilp run \\\n  tiny\n```\n<img src=\"p.png\">\n";
     let found: Vec<_> = pieces(text).into_iter().map(|p| (p.line, p.kind, p.text)).collect();
     let piece = |line, kind, text: &str| (line, kind, text.to_owned());
     let expected = [
@@ -107,6 +109,7 @@ fn code_links_and_headings_are_found_with_their_lines() {
         piece(2, Kind::Inline, "a`b"),
         piece(2, Kind::Link, "z.md#a-b"),
         piece(4, Kind::Shell, "tilp run  tiny"),
+        piece(7, Kind::Link, "p.png"),
     ];
     assert_eq!(found, expected);
     assert_eq!(anchor("A `b`, c"), "a-b-c");
