@@ -47,13 +47,13 @@ pub(super) fn options(
     among.iter().map(of).collect()
 }
 
-/// Cuts and bandwidths in turns from an even split; none if a link is dead.
+/// Cuts and bandwidths in turns from an even split; `None` if a link has no capacity.
 pub(super) fn alternate(options: &[Options], band: Hertz) -> Option<Turns> {
     let even = band / options.len().max(1) as f64;
     let mut bandwidths = vec![even; options.len()];
     let mut slowest_s: Vec<f64> = Vec::new();
     let mut picks: Vec<usize> = Vec::new();
-    // Every full turn is faster than the one before; a handful suffices.
+    // Every full turn is faster than the one before; a few turns suffice.
     for _ in 0..30 {
         let chosen = best_cuts(options, &bandwidths);
         let needs: Vec<Need> =
@@ -107,28 +107,27 @@ impl Planner for Asfl {
 
 #[cfg(test)]
 mod tests {
-    use rand::RngExt;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     use super::*;
+    use crate::allocate::solve::instances::{power_of_ten, repeatable};
     use crate::allocate::solve::{Channel, finish_at};
-    use crate::rng::Seed;
     use crate::wireless::RateModel;
 
-    fn draw(seed: u64, n: usize, n_cuts: usize) -> Vec<Options> {
-        let mut rng = Seed::new(seed).rng();
-        (0..n)
-            .map(|_| {
-                let mut draw = |low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
-                let channel = Channel { strength_hz: draw(5.5, 10.0), model: RateModel::Held };
-                let speed = draw(-1.0, 1.0);
-                let option = |cut: usize| {
-                    // Deeper: less to send, more to compute.
-                    let bits = draw(4.8, 5.5) * (n_cuts - cut + 1) as f64;
+    /// The options of a terminal: deeper cuts send less and compute more.
+    fn options(n_cuts: usize) -> impl Strategy<Value = Options> {
+        let sent = vec(power_of_ten(4.8, 5.5), n_cuts);
+        (power_of_ten(5.5, 10.0), power_of_ten(-1.0, 1.0), sent).prop_map(
+            move |(strength_hz, speed, sent)| {
+                let channel = Channel { strength_hz, model: RateModel::Held };
+                let option = |(cut, sent): (usize, f64)| {
+                    let bits = sent * (n_cuts - cut + 1) as f64;
                     (cut, Need { bits, fixed_s: 0.1 * speed * cut as f64, channel, down: None })
                 };
-                (1..=n_cuts).map(option).collect()
-            })
-            .collect()
+                (1..).zip(sent).map(option).collect()
+            },
+        )
     }
 
     /// The joint optimum: the least time at which the cheapest option of each fits the band.
@@ -164,51 +163,54 @@ mod tests {
         (0..n_choices).map(time).fold(f64::INFINITY, f64::min)
     }
 
-    /// At most three terminals and five cuts; this number of instances of every size.
-    fn small(per_size: u64) -> impl Iterator<Item = (u64, Vec<Options>)> {
-        let sizes = (1..=3).flat_map(|n| (1..=5).map(move |n_cuts| (n, n_cuts)));
-        sizes.flat_map(move |(n, n_cuts)| {
-            (0..per_size).map(move |seed| (seed, draw(seed, n, n_cuts)))
-        })
+    /// At most three terminals and five cuts.
+    fn small() -> impl Strategy<Value = Vec<Options>> {
+        (1..=3_usize, 1..=5_usize).prop_flat_map(|(n, n_cuts)| vec(options(n_cuts), n))
     }
 
-    #[test]
-    fn the_alternation_reaches_the_optimum_of_all_choices_on_small_instances() {
-        let band = Hertz(2e6);
-        for (seed, options) in small(20) {
+    proptest! {
+        #![proptest_config(repeatable(300))]
+
+        #[test]
+        fn the_alternation_reaches_the_optimum_of_all_choices_on_small_instances(
+            options in small(),
+        ) {
+            let band = Hertz(2e6);
             let (best, joint) = (brute(&options, band), global(&options, band));
-            assert!((joint / best - 1.0).abs() < 1e-9, "seed {seed}: {joint}, {best}");
+            prop_assert!((joint / best - 1.0).abs() < 1e-9, "{joint}, {best}");
             let found = *alternate(&options, band).unwrap().slowest_s.last().unwrap();
-            assert!((found / best - 1.0).abs() < 1e-9, "seed {seed}: {found}, best {best}");
+            prop_assert!((found / best - 1.0).abs() < 1e-9, "{found}, best {best}");
         }
     }
 
-    #[test]
-    fn more_band_more_power_less_to_send_or_a_faster_device_never_raise_the_optimum() {
-        let band = Hertz(2e6);
-        for (seed, options) in small(6) {
+    proptest! {
+        #![proptest_config(repeatable(90))]
+
+        #[test]
+        fn more_band_more_power_less_to_send_or_a_faster_device_never_raise_the_optimum(
+            options in small(),
+        ) {
+            let band = Hertz(2e6);
             let changed = |change: fn(&mut Need)| {
                 let mut better = options.clone();
                 better.iter_mut().flatten().for_each(|(_, need)| change(need));
                 brute(&better, band)
             };
             let most = brute(&options, band) * (1.0 + 1e-12);
-            assert!(brute(&options, band * 1.5) <= most, "seed {seed}");
-            assert!(changed(|need| need.channel.strength_hz *= 2.0) <= most, "seed {seed}");
-            assert!(changed(|need| need.bits *= 0.5) <= most, "seed {seed}");
-            assert!(changed(|need| need.fixed_s *= 0.5) <= most, "seed {seed}");
+            prop_assert!(brute(&options, band * 1.5) <= most);
+            prop_assert!(changed(|need| need.channel.strength_hz *= 2.0) <= most);
+            prop_assert!(changed(|need| need.bits *= 0.5) <= most);
+            prop_assert!(changed(|need| need.fixed_s *= 0.5) <= most);
         }
-    }
 
-    #[test]
-    fn the_slowest_never_gets_slower_over_half_steps() {
-        for seed in 0..30 {
-            let options = draw(seed, 20, 8);
+        #[test]
+        fn the_slowest_never_gets_slower_over_half_steps(options in vec(options(8), 20)) {
             let turns = alternate(&options, Hertz(2e7)).unwrap();
             let steps = &turns.slowest_s;
-            assert!(steps.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + 1e-12)), "{steps:?}");
+            let rises = steps.windows(2).any(|pair| pair[1] > pair[0] * (1.0 + 1e-12));
+            prop_assert!(!rises, "{steps:?}");
             let joint = global(&options, Hertz(2e7));
-            assert!(*steps.last().unwrap() >= joint * (1.0 - 1e-9));
+            prop_assert!(*steps.last().unwrap() >= joint * (1.0 - 1e-9));
         }
     }
 }

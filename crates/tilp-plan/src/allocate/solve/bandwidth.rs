@@ -292,26 +292,26 @@ pub(super) fn crossing(
 
 #[cfg(test)]
 mod tests {
-    use rand::RngExt;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     use super::*;
-    use crate::rng::Seed;
+    use crate::allocate::solve::instances::{power_of_ten, repeatable};
 
     fn held(strength_hz: f64) -> Channel {
         Channel { strength_hz, model: RateModel::Held }
     }
 
-    fn needs(seed: u64, n: usize) -> Vec<Need> {
-        let mut rng = Seed::new(seed).rng();
-        let mut draw = |low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
-        (0..n)
-            .map(|_| Need {
-                bits: draw(4.0, 6.5),
-                fixed_s: draw(-3.0, 0.0),
-                channel: held(draw(5.0, 11.0)),
-                down: None,
-            })
-            .collect()
+    fn need() -> impl Strategy<Value = Need> {
+        (power_of_ten(4.0, 6.5), power_of_ten(-3.0, 0.0), power_of_ten(5.0, 11.0)).prop_map(
+            |(bits, fixed_s, strength)| Need { bits, fixed_s, channel: held(strength), down: None },
+        )
+    }
+
+    /// The same needs in every run of the tests.
+    fn needs(n: usize) -> Vec<Need> {
+        let mut runner = proptest::test_runner::TestRunner::new(repeatable(1));
+        vec(need(), n).new_tree(&mut runner).unwrap().current()
     }
 
     #[test]
@@ -361,28 +361,60 @@ mod tests {
         }
     }
 
-    #[test]
-    fn all_finish_within_1e_9_of_each_other_on_the_whole_band() {
-        for seed in 0..40 {
-            let needs = needs(seed, 1 + seed as usize);
+    proptest! {
+        #![proptest_config(repeatable(100))]
+
+        #[test]
+        fn all_finish_within_1e_9_of_each_other_on_the_whole_band(needs in vec(need(), 1..=40)) {
             let (finish, split) = finish_together(&needs, Hertz(2e7)).unwrap();
             let used: f64 = split.iter().map(|b| b.0).sum();
-            assert!((used / 2e7 - 1.0).abs() < 1e-9);
+            prop_assert!((used / 2e7 - 1.0).abs() < 1e-9);
             for (need, bandwidth) in needs.iter().zip(&split) {
-                assert!((need.finish(*bandwidth) / finish.0 - 1.0).abs() < 1e-9, "seed {seed}");
+                prop_assert!((need.finish(*bandwidth) / finish.0 - 1.0).abs() < 1e-9);
             }
+        }
+
+        #[test]
+        fn a_time_that_cannot_be_met_is_refused_before_the_band_is_shared(
+            needs in vec(need(), 8),
+        ) {
+            let (finish, split) = finish_together(&needs, Hertz(1e7)).unwrap();
+            let by = |share: f64| finish_together_by(&needs, Hertz(1e7), finish * share);
+            prop_assert_eq!(by(1.0 + 1e-9), Some((finish, split)));
+            prop_assert_eq!(by(1.0 - 1e-9), None);
+        }
+
+        #[test]
+        fn permuting_the_terminals_permutes_the_split(needs in vec(need(), 1..=12)) {
+            let turned: Vec<Need> = needs.iter().rev().copied().collect();
+            let (_, one) = finish_together(&needs, Hertz(1e7)).unwrap();
+            let (_, two) = finish_together(&turned, Hertz(1e7)).unwrap();
+            for (a, b) in one.iter().zip(two.iter().rev()) {
+                prop_assert!((a.0 / b.0 - 1.0).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn more_band_more_power_less_to_send_or_a_faster_device_never_finish_later(
+            needs in vec(need(), 12),
+        ) {
+            let finish =
+                |needs: &[Need], band: f64| finish_together(needs, Hertz(band)).unwrap().0.0;
+            let base = finish(&needs, 1e7);
+            let changed = |change: fn(&mut Need)| {
+                let mut better = needs.clone();
+                better.iter_mut().for_each(change);
+                finish(&better, 1e7)
+            };
+            prop_assert!(finish(&needs, 1.5e7) < base);
+            prop_assert!(changed(|need| need.channel.strength_hz *= 2.0) < base);
+            prop_assert!(changed(|need| need.bits *= 0.5) < base);
+            prop_assert!(changed(|need| need.fixed_s *= 0.5) < base);
         }
     }
 
     #[test]
-    fn whoever_cannot_be_done_in_time_is_told_before_the_band_is_shared() {
-        for seed in 0..10 {
-            let needs = needs(seed, 8);
-            let (finish, split) = finish_together(&needs, Hertz(1e7)).unwrap();
-            let by = |share: f64| finish_together_by(&needs, Hertz(1e7), finish * share);
-            assert_eq!(by(1.0 + 1e-9), Some((finish, split)), "seed {seed}");
-            assert_eq!(by(1.0 - 1e-9), None, "seed {seed}");
-        }
+    fn without_terminals_any_time_can_be_met() {
         assert!(
             finish_together_by(&[], Hertz(1e7), Seconds(1.0)).is_some_and(|(_, b)| b.is_empty())
         );
@@ -390,7 +422,7 @@ mod tests {
 
     #[test]
     fn it_beats_the_even_split_unless_all_are_alike() {
-        let needs = needs(3, 20);
+        let needs = needs(20);
         let even = Hertz(1e6);
         let (finish, _) = finish_together(&needs, Hertz(2e7)).unwrap();
         let slowest = needs.iter().map(|need| need.finish(even)).fold(0.0, f64::max);
@@ -402,38 +434,8 @@ mod tests {
     }
 
     #[test]
-    fn permuting_the_terminals_permutes_the_split() {
-        let needs = needs(4, 9);
-        let turned: Vec<Need> = needs.iter().rev().copied().collect();
-        let (_, one) = finish_together(&needs, Hertz(1e7)).unwrap();
-        let (_, two) = finish_together(&turned, Hertz(1e7)).unwrap();
-        for (a, b) in one.iter().zip(two.iter().rev()) {
-            assert!((a.0 / b.0 - 1.0).abs() < 1e-9);
-        }
-    }
-
-    #[test]
-    fn more_band_more_power_less_to_send_or_a_faster_device_never_finish_later() {
-        for seed in 0..20 {
-            let needs = needs(seed, 12);
-            let finish =
-                |needs: &[Need], band: f64| finish_together(needs, Hertz(band)).unwrap().0.0;
-            let base = finish(&needs, 1e7);
-            let changed = |change: fn(&mut Need)| {
-                let mut better = needs.clone();
-                better.iter_mut().for_each(change);
-                finish(&better, 1e7)
-            };
-            assert!(finish(&needs, 1.5e7) < base);
-            assert!(changed(|need| need.channel.strength_hz *= 2.0) < base);
-            assert!(changed(|need| need.bits *= 0.5) < base);
-            assert!(changed(|need| need.fixed_s *= 0.5) < base);
-        }
-    }
-
-    #[test]
     fn a_dead_link_has_no_common_time() {
-        let mut needs = needs(1, 3);
+        let mut needs = needs(3);
         needs[1].channel.strength_hz = 0.0;
         assert!(finish_together(&needs, Hertz(1e7)).is_none());
         needs[1].bits = 0.0;
@@ -442,7 +444,7 @@ mod tests {
 
     #[test]
     fn averaged_fading_is_searched_and_still_finishes_together() {
-        let mut needs = needs(5, 6);
+        let mut needs = needs(6);
         needs.iter_mut().for_each(|need| need.channel.model = RateModel::Averaged);
         let (finish, split) = finish_together(&needs, Hertz(1e7)).unwrap();
         for (need, bandwidth) in needs.iter().zip(&split) {

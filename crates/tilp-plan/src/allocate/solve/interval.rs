@@ -56,50 +56,44 @@ pub fn best_interval(latency: &Latency, longest: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use rand::RngExt;
+    use proptest::prelude::*;
 
     use super::*;
-    use crate::rng::Seed;
+    use crate::allocate::solve::instances::{power_of_ten, repeatable};
 
-    fn draw(seed: u64) -> Latency {
-        let mut rng = Seed::new(seed).rng();
-        let mut draw = |low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
-        Latency {
-            every: draw(-2.0, 1.0),
-            exchange: draw(-3.0, 2.0),
-            slack: draw(-2.0, 2.0),
-            drift: draw(-6.0, 0.5),
-        }
+    fn latency() -> impl Strategy<Value = Latency> {
+        let slack = power_of_ten(-2.0, 2.0);
+        (power_of_ten(-2.0, 1.0), power_of_ten(-3.0, 2.0), slack, power_of_ten(-6.0, 0.5))
+            .prop_map(|(every, exchange, slack, drift)| Latency { every, exchange, slack, drift })
     }
 
-    #[test]
-    fn the_cubic_finds_the_best_interval_of_all() {
-        for seed in 0..20_000 {
-            let latency = draw(seed);
+    proptest! {
+        #![proptest_config(repeatable(20_000))]
+
+        #[test]
+        fn the_cubic_finds_the_best_interval_of_all(latency in latency()) {
             let found = best_interval(&latency, 300);
             let better = |a: &u64, b: &u64| latency.at(*a).total_cmp(&latency.at(*b));
             let best = (1..=300).min_by(better).unwrap();
-            assert_eq!(latency.at(found), latency.at(best), "{latency:?}: {found}, {best}");
+            prop_assert_eq!(latency.at(found), latency.at(best), "{}, best {}", found, best);
         }
-    }
 
-    #[test]
-    fn the_root_solves_the_cubic_below_the_loss_of_the_bound() {
-        for seed in 0..200 {
-            let latency @ Latency { every, exchange, slack, drift } = draw(seed);
+        #[test]
+        fn the_root_solves_the_cubic_below_the_loss_of_the_bound(latency in latency()) {
+            let Latency { every, exchange, slack, drift } = latency;
             let x = stationary_interval(&latency).unwrap();
-            assert!(x <= (slack / drift).sqrt());
+            prop_assert!(x <= (slack / drift).sqrt());
             let left = 2.0 * every * drift * x.powi(3) + 3.0 * exchange * drift * x * x;
-            assert!((left / (exchange * slack) - 1.0).abs() < 1e-9);
+            prop_assert!((left / (exchange * slack) - 1.0).abs() < 1e-9);
         }
-    }
 
-    #[test]
-    fn a_free_exchange_is_made_every_round_and_without_drift_as_rarely_as_allowed() {
-        for seed in 0..50 {
-            assert_eq!(best_interval(&Latency { exchange: 0.0, ..draw(seed) }, 100), 1);
-            assert_eq!(best_interval(&Latency { exchange: 1e-12, ..draw(seed) }, 100), 1);
-            assert_eq!(best_interval(&Latency { drift: 0.0, ..draw(seed) }, 100), 100);
+        #[test]
+        fn a_free_exchange_is_made_every_round_and_without_drift_as_rarely_as_allowed(
+            latency in latency(),
+        ) {
+            prop_assert_eq!(best_interval(&Latency { exchange: 0.0, ..latency }, 100), 1);
+            prop_assert_eq!(best_interval(&Latency { exchange: 1e-12, ..latency }, 100), 1);
+            prop_assert_eq!(best_interval(&Latency { drift: 0.0, ..latency }, 100), 100);
         }
     }
 }

@@ -252,36 +252,53 @@ pub fn total_joules(allocations: &[Allocation]) -> Joules {
 mod tests {
     use std::f64::consts::LN_2;
 
-    use super::*;
-    use crate::rng::Seed;
-    use rand::RngExt;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
-    /// Three terminals with three cuts each, near and far, fast and slow.
-    fn problem(seed: u64) -> LeastEnergy {
-        let mut rng = Seed::new(seed).rng();
-        let participants = (0..3).map(|_| {
-            let noise_over_gain = 4e-20 / 10f64.powf(rng.random_range(-13.0..-9.5));
-            let speed = rng.random_range(0.2..1.0);
-            let choices = [2usize, 3, 5].iter().map(|&cut| {
-                let up = 2e6 / cut as f64 * rng.random_range(0.5..1.5);
-                let copies = 1e5 * cut as f64;
+    use super::*;
+    use crate::allocate::solve::instances::{power_of_ten, repeatable};
+
+    /// A terminal with three cuts, near or far, fast or slow.
+    fn participant() -> impl Strategy<Value = Participant> {
+        let factors = vec((0.5..1.5, 0.5..1.5), 3);
+        (power_of_ten(9.5, 13.0), 0.2..1.0, factors).prop_map(|(loss, speed, factors)| {
+            let choice = |(cut, (sent, spent)): (usize, (f64, f64))| {
+                let sent_bits = 2e6 / cut as f64 * sent;
                 CutChoice {
                     cut,
-                    bits: 2.0 * up + copies,
-                    sent_bits: up,
+                    bits: 2.0 * sent_bits + 1e5 * cut as f64,
+                    sent_bits,
                     computation: Seconds(0.05 * cut as f64 / speed),
-                    compute: Joules(0.02 * cut as f64 * rng.random_range(0.5..1.5)),
+                    compute: Joules(0.02 * cut as f64 * spent),
                     sure: None,
                 }
-            });
-            Participant { noise_over_gain, choices: choices.collect() }
-        });
-        LeastEnergy {
-            participants: participants.collect(),
-            band: Hertz(5e6),
-            power: Watts(0.2),
-            finish: Seconds(rng.random_range(1.0..4.0)),
-        }
+            };
+            let choices = [2, 3, 5].into_iter().zip(factors).map(choice).collect();
+            Participant { noise_over_gain: 4e-20 * loss, choices }
+        })
+    }
+
+    /// Three terminals that share a band.
+    fn problem() -> impl Strategy<Value = LeastEnergy> {
+        (vec(participant(), 3), 1.0..4.0).prop_map(|(participants, finish)| {
+            let (band, power, finish) = (Hertz(5e6), Watts(0.2), Seconds(finish));
+            LeastEnergy { participants, band, power, finish }
+        })
+    }
+
+    /// Whether the solver finds band, power and cuts as good as a search over all.
+    fn is_least(problem: &LeastEnergy, found: &[Allocation]) -> Result<(), TestCaseError> {
+        let split: Vec<f64> = found.iter().map(|one| one.bandwidth.0).collect();
+        prop_assert!(split.iter().sum::<f64>() <= problem.band.0 * (1.0 + 1e-9));
+        prop_assert!(found.iter().all(|one| one.power.0 <= 0.2));
+        let place = |one: &Allocation| [2, 3, 5].iter().position(|&cut| cut == one.cut).unwrap();
+        let cuts: Vec<usize> = found.iter().map(place).collect();
+        let (total, checked) = (total_joules(found).0, joules(problem, &cuts, &split));
+        prop_assert!((total / checked - 1.0).abs() < 1e-6, "{total}, checked {checked}");
+        let brute = brute_force(problem);
+        prop_assert!(total <= brute * (1.0 + 1e-6), "{total}, brute force {brute}");
+        prop_assert!(total >= brute * (1.0 - 1e-4), "{total}, brute force {brute}");
+        Ok(())
     }
 
     /// Energy at this split with these cuts; infinite if some terminal is late or needs more power.
@@ -330,64 +347,43 @@ mod tests {
         best
     }
 
-    #[test]
-    fn band_power_and_cut_are_those_of_a_brute_force_search() {
-        let mut solved = 0;
-        for seed in 0..30 {
-            let problem = problem(seed);
-            let Some(found) = problem.solve() else {
-                assert!(brute_force(&problem).is_infinite(), "seed {seed}");
-                continue;
-            };
-            let split: Vec<f64> = found.iter().map(|one| one.bandwidth.0).collect();
-            assert!(split.iter().sum::<f64>() <= problem.band.0 * (1.0 + 1e-9));
-            assert!(found.iter().all(|one| one.power.0 <= 0.2));
-            let cuts: Vec<usize> = found
-                .iter()
-                .map(|one| [2, 3, 5].iter().position(|&cut| cut == one.cut).unwrap())
-                .collect();
-            let checked = joules(&problem, &cuts, &split);
-            assert!((total_joules(&found).0 / checked - 1.0).abs() < 1e-6, "seed {seed}");
-            let brute = brute_force(&problem);
-            assert!(
-                total_joules(&found).0 <= brute * (1.0 + 1e-6),
-                "seed {seed}: {} {brute}",
-                total_joules(&found).0
-            );
-            assert!(
-                total_joules(&found).0 >= brute * (1.0 - 1e-4),
-                "seed {seed}: {} {brute}",
-                total_joules(&found).0
-            );
-            solved += 1;
+    proptest! {
+        #![proptest_config(repeatable(30))]
+
+        #[test]
+        fn band_power_and_cut_are_those_of_a_brute_force_search(problem in problem()) {
+            match problem.solve() {
+                Some(found) => is_least(&problem, &found)?,
+                None => prop_assert!(brute_force(&problem).is_infinite()),
+            }
         }
-        assert!(solved >= 20, "{solved}");
     }
 
-    #[test]
-    fn an_even_band_full_power_or_a_single_cut_never_cost_less() {
-        for seed in 0..30 {
-            let problem = problem(seed);
-            let Some(least) = problem.solve() else { continue };
-            let least = total_joules(&least).0 * (1.0 - 1e-9);
+    proptest! {
+        #![proptest_config(repeatable(200))]
+
+        #[test]
+        fn an_even_band_full_power_or_a_single_cut_never_cost_less(problem in problem()) {
+            let least = problem.solve();
+            prop_assume!(least.is_some());
+            let least = total_joules(&least.unwrap()).0 * (1.0 - 1e-9);
             for (name, found) in [
                 ("even band", problem.with_even_band()),
                 ("full power", problem.at_full_power()),
                 ("single cut", problem.with_single_cut()),
             ] {
                 let Some(found) = found else { continue };
-                assert!(total_joules(&found).0 >= least, "seed {seed}, {name}");
+                prop_assert!(total_joules(&found).0 >= least, "{name}");
                 let band: f64 = found.iter().map(|one| one.bandwidth.0).sum();
-                assert!(band <= problem.band.0 * (1.0 + 1e-9), "seed {seed}, {name}");
+                prop_assert!(band <= problem.band.0 * (1.0 + 1e-9), "{name}");
             }
         }
-    }
 
-    #[test]
-    fn at_full_power_everybody_finishes_in_time_and_no_split_saves_energy() {
-        for seed in 0..30 {
-            let problem = problem(seed);
-            let Some(found) = problem.at_full_power() else { continue };
+        #[test]
+        fn at_full_power_all_finish_in_time_and_no_split_saves_energy(problem in problem()) {
+            let found = problem.at_full_power();
+            prop_assume!(found.is_some());
+            let found = found.unwrap();
             let energy = |split: &[f64]| -> f64 {
                 let one = |n: usize| {
                     let participant = &problem.participants[n];
@@ -403,36 +399,39 @@ mod tests {
             };
             let split: Vec<f64> = found.iter().map(|one| one.bandwidth.0).collect();
             let own = energy(&split);
-            assert!((own / total_joules(&found).0 - 1.0).abs() < 1e-9, "seed {seed}");
+            prop_assert!((own / total_joules(&found).0 - 1.0).abs() < 1e-9);
             for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
                 let mut moved = split.clone();
                 let part = 1e-3 * moved[from];
                 moved[from] -= part;
                 moved[to] += part;
-                assert!(energy(&moved) >= own * (1.0 - 1e-9), "seed {seed}: {from} to {to}");
+                prop_assert!(energy(&moved) >= own * (1.0 - 1e-9), "{from} to {to}");
             }
         }
-    }
 
-    #[test]
-    fn the_earliest_time_is_just_possible() {
-        for seed in 0..30 {
-            let problem = problem(seed);
-            let Some(earliest) = problem.earliest(Seconds(10.0)) else { continue };
+        #[test]
+        fn the_earliest_time_is_just_possible(problem in problem()) {
+            let earliest = problem.earliest(Seconds(10.0));
+            prop_assume!(earliest.is_some());
+            let earliest = earliest.unwrap();
             let at = |factor: f64| LeastEnergy { finish: earliest * factor, ..problem.clone() };
-            assert!(at(1.0 + 1e-6).solve().is_some() && at(1.0 - 1e-6).solve().is_none());
+            prop_assert!(at(1.0 + 1e-6).solve().is_some() && at(1.0 - 1e-6).solve().is_none());
         }
     }
 
-    #[test]
-    fn who_cannot_finish_in_time_makes_it_impossible() {
-        let mut late = problem(1);
-        late.finish = Seconds(0.05);
-        assert_eq!(late.solve(), None);
-        let mut weak = problem(1);
-        weak.participants[1].noise_over_gain = 1.0;
-        assert_eq!(weak.solve(), None);
-        assert_eq!(weak.with_even_band(), None);
+    proptest! {
+        #![proptest_config(repeatable(50))]
+
+        #[test]
+        fn a_terminal_that_cannot_finish_in_time_makes_it_impossible(problem in problem()) {
+            // Less than the computation of the first cut of the fastest terminal.
+            let late = LeastEnergy { finish: Seconds(0.05), ..problem.clone() };
+            prop_assert_eq!(late.solve(), None);
+            let mut weak = problem;
+            weak.participants[1].noise_over_gain = 1.0;
+            prop_assert_eq!(weak.solve(), None);
+            prop_assert_eq!(weak.with_even_band(), None);
+        }
     }
 
     /// A thousand instances with the least radio energy that a general convex solver finds, as

@@ -17,3 +17,6 @@ pub use fractional::{Fraction, dinkelbach};
 pub use interval::{Latency, best_interval, stationary_interval};
 pub use lanes::{DemandLanes, exp_m1 as exp_m1_lane, exponents, exps, most_exponents, share_lanes};
 pub use least_energy::{Allocation, CutChoice, LeastEnergy, Participant, Sure, total_joules};
+
+#[cfg(test)]
+pub(in crate::allocate) mod instances;

@@ -212,43 +212,47 @@ pub(super) fn solve(instance: &Instance) -> Solution {
 
 #[cfg(test)]
 mod tests {
-    use rand::RngExt;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     use super::*;
-    use crate::rng::Seed;
+    use crate::allocate::solve::instances::{power_of_ten, repeatable};
 
-    /// A few terminals, a few cuts; deeper cuts send less and compute and exchange more.
-    fn draw(seed: u64, n: usize, n_cuts: usize, edges: bool) -> Instance {
-        let mut rng = Seed::new(seed).rng();
-        let mut draw = |low: f64, high: f64| 10f64.powf(rng.random_range(low..high));
-        let weight: Vec<f64> =
-            (0..=n_cuts + 1).map(|layer| layer as f64 / (n_cuts + 1) as f64).collect();
-        let times = (0..n)
-            .map(|_| {
-                let (radio, speed) = (draw(-2.0, 1.0), draw(-2.0, 0.0));
-                (1..=n_cuts)
-                    .map(|cut| {
-                        let depth = cut as f64;
-                        let flow = radio * draw(-0.1, 0.1) / depth;
-                        let work = speed * depth;
-                        [work + flow, flow + 2.0 * work, radio * depth * draw(-1.0, 0.5)]
-                    })
-                    .collect()
-            })
-            .collect();
-        Instance {
-            options: vec![(1..=n_cuts).collect(); n],
-            times,
-            weight,
-            crossing_s: if edges {
-                (1..=n_cuts).map(|_| draw(-3.0, 0.0)).collect()
-            } else {
-                vec![]
+    /// Times of a terminal at each cut: deeper cuts send less and compute and exchange more.
+    fn times(n_cuts: usize) -> impl Strategy<Value = Vec<[f64; 3]>> {
+        let factors = vec((power_of_ten(-0.1, 0.1), power_of_ten(-1.0, 0.5)), n_cuts);
+        (power_of_ten(-2.0, 1.0), power_of_ten(-2.0, 0.0), factors).prop_map(
+            |(radio, speed, factors)| {
+                let at = |(cut, (sent, exchanged)): (usize, (f64, f64))| {
+                    let depth = cut as f64;
+                    let (flow, work) = (radio * sent / depth, speed * depth);
+                    [work + flow, flow + 2.0 * work, radio * depth * exchanged]
+                };
+                (1..).zip(factors).map(at).collect()
             },
-            model_s: if edges { draw(-2.0, 1.0) } else { 0.0 },
-            drift: Some(draw(-5.0, -0.5)),
-            longest: 60,
-        }
+        )
+    }
+
+    /// A few terminals, a few cuts, with edge servers or without.
+    fn instance(n: usize, n_cuts: usize, edges: bool) -> impl Strategy<Value = Instance> {
+        let crossings = vec(power_of_ten(-3.0, 0.0), if edges { n_cuts } else { 0 });
+        let (model, drift) = (power_of_ten(-2.0, 1.0), power_of_ten(-5.0, -0.5));
+        (vec(times(n_cuts), n), crossings, model, drift).prop_map(
+            move |(times, crossing_s, model, drift)| Instance {
+                options: vec![(1..=n_cuts).collect(); n],
+                times,
+                weight: (0..=n_cuts + 1).map(|layer| layer as f64 / (n_cuts + 1) as f64).collect(),
+                crossing_s,
+                model_s: if edges { model } else { 0.0 },
+                drift: Some(drift),
+                longest: 60,
+            },
+        )
+    }
+
+    /// At most three terminals, and cuts in this range, without edge servers.
+    fn small(most_cuts: usize) -> impl Strategy<Value = Instance> {
+        (1..=3_usize, 2..=most_cuts).prop_flat_map(|(n, n_cuts)| instance(n, n_cuts, false))
     }
 
     fn choices(instance: &Instance) -> Vec<Choice> {
@@ -274,27 +278,25 @@ mod tests {
         if under > 0.0 { over / under } else { f64::INFINITY }
     }
 
-    #[test]
-    fn cuts_at_given_intervals_are_the_best_of_all() {
-        for seed in 0..150 {
-            let instance = draw(seed, 1 + seed as usize % 3, 2 + seed as usize % 4, false);
+    proptest! {
+        #![proptest_config(repeatable(150))]
+
+        #[test]
+        fn cuts_at_given_intervals_are_the_best_of_all(instance in small(5)) {
             for every in [[1, 1], [3, 1], [8, 1]] {
                 let (found, lambdas) = instance.cuts(every);
                 let all = choices(&instance);
                 let least = all.iter().map(|choice| ratio(&instance, choice, every));
                 let least = least.fold(f64::INFINITY, f64::min);
                 if least.is_finite() {
-                    assert!((found.ratio() / least - 1.0).abs() < 1e-9, "seed {seed} {every:?}");
-                    assert!(lambdas.windows(2).all(|pair| pair[1] < pair[0]));
+                    prop_assert!((found.ratio() / least - 1.0).abs() < 1e-9, "{every:?}");
+                    prop_assert!(lambdas.windows(2).all(|pair| pair[1] < pair[0]));
                 }
             }
         }
-    }
 
-    #[test]
-    fn cuts_and_intervals_together_are_the_best_of_all() {
-        for seed in 0..100 {
-            let instance = draw(seed, 1 + seed as usize % 3, 2 + seed as usize % 3, false);
+        #[test]
+        fn cuts_and_intervals_together_are_the_best_of_all(instance in small(4)) {
             let all = choices(&instance);
             let each = |choice: &Choice| {
                 let at = |every| ratio(&instance, choice, [every, 1]);
@@ -302,15 +304,18 @@ mod tests {
             };
             let least = all.iter().map(each).fold(f64::INFINITY, f64::min);
             let found = solve(&instance).latency;
-            assert!((found / least - 1.0).abs() < 1e-9, "seed {seed}: {found}, best {least}");
+            prop_assert!((found / least - 1.0).abs() < 1e-9, "{found}, best {least}");
         }
     }
 
-    #[test]
-    fn three_tiers_come_within_a_percent_of_the_best_of_all() {
-        for seed in 0..40 {
-            let mut instance = draw(seed, 2, 3, true);
-            instance.longest = 30;
+    proptest! {
+        #![proptest_config(repeatable(40))]
+
+        #[test]
+        fn three_tiers_come_within_a_percent_of_the_best_of_all(
+            instance in instance(2, 3, true),
+        ) {
+            let instance = Instance { longest: 30, ..instance };
             let mut least = f64::INFINITY;
             for choice in choices(&instance) {
                 for own in 1..=30 {
@@ -320,23 +325,22 @@ mod tests {
                 }
             }
             let found = solve(&instance).latency;
-            assert!(found >= least * (1.0 - 1e-12));
-            assert!(found / least - 1.0 < 0.01, "seed {seed}: {found}, best {least}");
+            prop_assert!(found >= least * (1.0 - 1e-12));
+            prop_assert!(found / least - 1.0 < 0.01, "{found}, best {least}");
         }
-    }
 
-    #[test]
-    fn a_free_exchange_is_made_every_round() {
-        for seed in 0..20 {
-            let mut instance = draw(seed, 3, 4, false);
+        #[test]
+        fn a_free_exchange_is_made_every_round(instance in instance(3, 4, false)) {
+            let mut instance = instance;
             instance.times.iter_mut().flatten().for_each(|times| times[2] = 0.0);
-            assert_eq!(solve(&instance).every[0], 1);
+            prop_assert_eq!(solve(&instance).every[0], 1);
         }
-    }
 
-    #[test]
-    fn before_anything_is_known_everything_is_averaged_every_round() {
-        let instance = Instance { drift: None, ..draw(1, 3, 4, true) };
-        assert_eq!(solve(&instance).every, [1, 1]);
+        #[test]
+        fn before_anything_is_known_everything_is_averaged_every_round(
+            instance in instance(3, 4, true),
+        ) {
+            prop_assert_eq!(solve(&Instance { drift: None, ..instance }).every, [1, 1]);
+        }
     }
 }
