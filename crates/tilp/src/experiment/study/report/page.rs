@@ -166,9 +166,9 @@ fn gaps(table: &Table) -> String {
 /// edge with more columns.
 pub(in crate::experiment) const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1f2328; --ground: #ffffff; --line: #d0d7de; --quiet: #59636e;
-  --best: #0072b2; --paper: #f6f8fa; --edge: rgba(31, 35, 40, 0.35); }
+  --best: #0072b2; --paper: rgba(89, 99, 110, 0.06); --edge: rgba(31, 35, 40, 0.35); }
 @media (prefers-color-scheme: dark) { :root { --ink: #d0d7de; --ground: #0d1117; --line: #30363d;
-  --quiet: #9198a1; --best: #4aa8e0; --paper: #161b22; --edge: rgba(255, 255, 255, 0.3); } }
+  --quiet: #9198a1; --best: #4aa8e0; --paper: rgba(145, 152, 161, 0.1); --edge: rgba(255, 255, 255, 0.3); } }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 1240px; margin: 0 auto; padding: 1rem; }
@@ -184,6 +184,7 @@ h3 { font-size: 1.1rem; margin-top: 2rem; }
     linear-gradient(to left, var(--edge), transparent) 100% 0;
   background-repeat: no-repeat; background-size: 3rem 100%, 3rem 100%, 1.2rem 100%, 1.2rem 100%;
   background-attachment: local, local, scroll, scroll; }
+.scroll .tilp-figure .ground { fill: none; }
 .scroll::-webkit-scrollbar { height: 10px; }
 .scroll::-webkit-scrollbar-thumb { background: var(--quiet); border-radius: 5px; }
 figure { margin: 2rem 0; }
