@@ -34,13 +34,13 @@ pub struct Hub {
     /// Dashboards elsewhere.
     pub(crate) remotes: Vec<Remote>,
     roots: Vec<PathBuf>,
-    known: Mutex<Known>,
+    state: Mutex<HubState>,
     changed: Condvar,
     is_over: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct HubState {
     runs: BTreeMap<String, Arc<Run>>,
     studies: BTreeMap<String, Place>,
     list: Arc<str>,
@@ -64,7 +64,7 @@ impl Hub {
             reported: Reported::default(),
             remotes,
             roots,
-            known: Mutex::default(),
+            state: Mutex::default(),
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
         };
@@ -72,35 +72,35 @@ impl Hub {
         hub
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, HubState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The run of this id.
     pub fn run(&self, id: &str) -> Option<Arc<Run>> {
-        self.known().runs.get(id).cloned()
+        self.state().runs.get(id).cloned()
     }
 
     /// All runs.
     pub fn runs(&self) -> Vec<Arc<Run>> {
-        self.known().runs.values().cloned().collect()
+        self.state().runs.values().cloned().collect()
     }
 
     /// The study of this id.
     pub fn study(&self, id: &str) -> Option<Place> {
-        self.known().studies.get(id).cloned()
+        self.state().studies.get(id).cloned()
     }
 
     /// Version and text of the list of runs and studies.
     pub fn list(&self) -> (u64, Arc<str>) {
-        let known = self.known();
-        (known.version, Arc::clone(&known.list))
+        let state = self.state();
+        (state.version, Arc::clone(&state.list))
     }
 
     /// Looks for runs and studies.
     pub fn scan(&self) {
         let Found { runs, studies, is_cut } = discover(&self.roots);
-        let mut kept = self.known().runs.clone();
+        let mut kept = self.state().runs.clone();
         let runs: BTreeMap<String, Arc<Run>> = runs
             .into_iter()
             .map(|place| {
@@ -122,12 +122,12 @@ impl Hub {
         let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
         let list = json!({ "runs": entries, "studies": shown, "roots": roots, "is_cut": is_cut, "elsewhere": elsewhere });
         let list: Arc<str> = list.to_string().into();
-        let mut known = self.known();
-        known.runs = runs;
-        known.studies = studies.into_iter().map(|place| (place.id.clone(), place)).collect();
-        if known.list != list {
-            known.list = list;
-            known.version += 1;
+        let mut state = self.state();
+        state.runs = runs;
+        state.studies = studies.into_iter().map(|place| (place.id.clone(), place)).collect();
+        if state.list != list {
+            state.list = list;
+            state.version += 1;
             self.changed.notify_all();
         }
     }
@@ -139,7 +139,7 @@ impl Hub {
             std::thread::sleep(TICK);
             let watched: Vec<_> = self.runs().into_iter().filter(|run| run.is_watched()).collect();
             if watched.iter().filter(|run| run.poll()).count() > 0 {
-                self.known().tick += 1;
+                self.state().tick += 1;
                 self.changed.notify_all();
             }
             if Instant::now() >= next {
@@ -165,11 +165,11 @@ impl Hub {
 
     /// Waits for a change, at most so long.
     pub fn wait(&self, most: Duration, seen: &mut (u64, u64)) {
-        let known = self.known();
-        let is_old = |known: &mut Known| (known.version, known.tick) == *seen && !self.is_over();
-        let waited = self.changed.wait_timeout_while(known, most, is_old);
-        let known = waited.unwrap_or_else(PoisonError::into_inner).0;
-        *seen = (known.version, known.tick);
+        let state = self.state();
+        let is_old = |state: &mut HubState| (state.version, state.tick) == *seen && !self.is_over();
+        let waited = self.changed.wait_timeout_while(state, most, is_old);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        *seen = (state.version, state.tick);
     }
 
     /// Ends the thread that follows, and all streams.

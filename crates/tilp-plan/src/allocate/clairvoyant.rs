@@ -17,7 +17,7 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 /// `deficit` with the true success.
 pub struct Clairvoyant {
     deficit: Deficit,
-    /// Episodes of each terminal that a true success is taken over.
+    /// Episodes of each terminal over which a true success is computed.
     episodes: usize,
     /// The truth received before this decision, in the order of the present terminals.
     told: Option<Vec<SuccessCount>>,

@@ -6,8 +6,8 @@ use super::published::{Planner, Setup};
 use crate::round::{Decision, Observation};
 use crate::snapshot::Persist;
 
-/// FedAvg (McMahan et al. 2017): a uniform sample of the terminals, an even share each. How much a
-/// terminal trains is part of its training rule.
+/// FedAvg (McMahan et al. 2017): a uniform sample of the terminals, an even share of the band for each. How
+/// much a terminal trains is part of its training rule.
 pub struct FedAvg {
     setup: Setup,
     fraction: f64,
@@ -29,7 +29,7 @@ impl Planner for FedAvg {
         let mut rng = self.setup.seed.at(seen.round).rng();
         let drawn = index::sample(&mut rng, among.len(), amount);
         let share = self.setup.problem.cost.limits.bandwidth / amount as f64;
-        // The terminal trains all layers; the deepest cut is the nearest that a decision can say.
+        // The terminal trains all layers; a decision can express this only by the deepest cut.
         let cut = self.setup.problem.cost.limits.cuts.last().copied().unwrap_or(1);
         let chosen = drawn.into_iter().map(|index| (among[index], share, cut));
         self.setup.decision(seen, chosen)

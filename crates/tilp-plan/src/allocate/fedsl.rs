@@ -10,15 +10,15 @@ use crate::units::{Bits, Hertz};
 /// Knobs of FedSL.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FedSlKnobs {
-    /// Energy of all terminals together allowed a round in the long run; none for no budget.
+    /// Allowed energy of all terminals per round in the long run; `None` for no budget.
     pub budget_j: Option<f64>,
     /// V: weight of a second against a joule of backlog times a joule.
     pub time_weight: f64,
-    /// Share of the terminals that takes part at least.
+    /// Least share of the terminals that takes part.
     pub threshold: f64,
-    /// Turns of cuts and bandwidths a plan, at most.
+    /// Largest number of alternations of cuts and bandwidths in a plan.
     pub turns: usize,
-    /// The same while energy has a price, which takes longer.
+    /// The same while energy has a price, when the alternation takes longer to converge.
     pub priced_turns: usize,
 }
 
@@ -36,8 +36,8 @@ impl FedSl {
         Self { setup, knobs, queue: EnergyQueue::new(knobs.budget_j) }
     }
 
-    /// Cuts and bandwidths for these terminals, and when the slowest is done; none if a link is
-    /// dead.
+    /// Cuts and bandwidths for these terminals, and the time at which the slowest is done; `None` if a
+    /// link has no capacity.
     fn share(&self, seen: &Observation, chosen: &[usize]) -> Option<(f64, Vec<usize>, Vec<Hertz>)> {
         let setup = &self.setup;
         let deadline = setup.problem.cost.limits.deadline;

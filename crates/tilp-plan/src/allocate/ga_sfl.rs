@@ -15,7 +15,7 @@ use crate::units::{Bits, Hertz, Seconds};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GaSflKnobs {
-    /// Seconds that the whole model on the terminal would be worth in the bound.
+    /// Increase of the bound, in seconds, if the whole model were on the terminal.
     pub bound_weight_s: f64,
     /// Least log2(1 + share of the model on the terminal), the privacy constraint.
     pub privacy: f64,
@@ -45,7 +45,7 @@ impl GaSfl {
         Self { setup, knobs }
     }
 
-    /// Bandwidths and value of a cut; none if a link is dead.
+    /// Bandwidths and value of a cut; `None` if a link has no capacity.
     fn common(&self, seen: &Observation, among: &[usize], cut: usize) -> Option<Common> {
         let setup = &self.setup;
         let jobs: Vec<Job> =

@@ -17,17 +17,17 @@ use crate::twin::{Nominal, Twin};
 /// Which parts of the twin are the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OracleOptions {
-    /// Hardware without doubt, and the fading of every round that a plan looks at.
+    /// The exact hardware, and the fading of every round in the horizon of a plan.
     pub network: bool,
-    /// The loss of every terminal before every round. How a round lowers it stays the twin's law,
-    /// fitted to true values.
+    /// The loss of every terminal before every round. The effect of a round on it is still predicted by
+    /// the twin's law, fitted to true values.
     pub training: bool,
-    /// The success of every terminal once per calibration interval. How it moves with the loss
-    /// stays the twin's curve.
+    /// The success of every terminal once per calibration interval. Its dependence on the loss is still
+    /// the twin's curve.
     pub task: bool,
-    /// Samples of each terminal that a true loss is taken over.
+    /// Samples of each terminal over which a true loss is computed.
     pub samples: usize,
-    /// Episodes of each terminal that a true success is taken over.
+    /// Episodes of each terminal over which a true success is computed.
     pub episodes: usize,
 }
 
@@ -35,7 +35,7 @@ pub struct OracleOptions {
 pub struct Oracle {
     tilp: Tilp,
     options: OracleOptions,
-    /// Rounds that a plan or an imagined rollout looks at.
+    /// Length of a plan or an imagined rollout, in rounds.
     rounds: usize,
     /// Episodes behind the received success. They are no evaluation and are counted separately.
     episodes: u64,
@@ -50,7 +50,7 @@ impl Oracle {
         Self { tilp: Tilp::new(nominal, tilp, seed), options, rounds, episodes: 0, told: None }
     }
 
-    /// The twin, to be looked at.
+    /// The twin, read-only.
     pub fn twin(&self) -> &Twin {
         self.tilp.twin()
     }

@@ -1,4 +1,4 @@
-//! Random: terminals in random order, as many as are predicted to make the deadline together.
+//! Random: terminals in random order, as many as are predicted to meet the deadline together.
 
 use rand::seq::SliceRandom;
 
@@ -7,7 +7,7 @@ use crate::rng::Seed;
 use crate::round::{Allocator, DecideError, Decision, Observation};
 use crate::snapshot::Persist;
 
-/// The reference method `random`: feasible, and blind to everything else.
+/// The reference method `random`: a feasible round that uses nothing else of the observation.
 pub struct Random {
     problem: Problem,
     knobs: ReferenceKnobs,

@@ -24,10 +24,10 @@ pub struct Cem {
     pub samples: usize,
     /// Best candidates the distribution is fitted to.
     pub elites: usize,
-    /// Iterations, unless stopped before.
+    /// Iterations, unless the search is stopped earlier.
     pub iterations: usize,
-    /// Iterations after which the distribution is reset while the best candidate is kept; 0 for never.
-    /// For problems so small that a search settles long before its time is up.
+    /// Iterations after which the distribution is reset while the best candidate is kept; 0 for
+    /// never. For problems so small that a search converges long before its time is up.
     pub restart_every: usize,
     /// Elites that compete again in the next iteration.
     pub kept: usize,
@@ -41,7 +41,7 @@ pub struct Cem {
     pub mode: bool,
     /// Correlation of the noise of neighbouring steps.
     pub correlation: f32,
-    /// How much of the best sequence a mutant changes.
+    /// How strongly a mutant changes the best sequence.
     pub mutation: Mutation,
     /// Bounds and inertia of the refit.
     pub refit: Refit,
@@ -65,7 +65,7 @@ impl SearchKind {
     }
 }
 
-/// What the search adds to the plain method, and the one bound that the plain method needs.
+/// Additions of the search to the plain method, and the one bound that the plain method needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchOptions {
@@ -74,7 +74,7 @@ pub struct SearchOptions {
     pub kind: SearchKind,
     /// Share of the elites, rounded down, that competes again in the next iteration.
     pub kept_share: f64,
-    /// Elites, at most, that are moved one step ahead and scored again in the next plan.
+    /// Largest number of elites that are moved one step ahead and scored again in the next plan.
     pub remembered: usize,
     /// Candidates of every iteration that come from the actor.
     pub proposals: usize,
@@ -94,18 +94,18 @@ pub struct SearchOptions {
     pub deviation_floor: f32,
     /// Smallest probability of a category after a refit.
     pub category_floor: f32,
-    /// Smallest probability of the flag, and of its absence, after a refit.
+    /// Least probability of the flag, and of its absence, after a refit.
     pub flag_floor: f32,
     /// Share of all parts that the boldest mutant changes.
     pub mutation_share: f32,
-    /// Largest chance of a part to be changed in a mutant.
+    /// Largest probability that a part of a mutant is changed.
     pub mutation_most: f32,
     /// Smallest standard deviation, before squashing, of a refit of the plain method.
     pub plain_deviation_floor: f32,
 }
 
 impl SearchOptions {
-    /// The plain method of the paper: every candidate fresh, every step independent.
+    /// The plain method of the paper: all candidates are new, all steps independent.
     pub fn plain(&self, samples: usize, elites: usize, iterations: usize) -> Cem {
         let refit = Refit {
             smoothing: 0.0,
@@ -129,7 +129,7 @@ impl SearchOptions {
         }
     }
 
-    /// The method with what makes few samples go far.
+    /// The method with additions that make few samples sufficient.
     pub fn improved(&self, samples: usize, elites: usize, iterations: usize) -> Cem {
         let refit = Refit {
             smoothing: self.smoothing,
@@ -157,7 +157,8 @@ impl SearchOptions {
 pub struct Start<'a> {
     /// The distribution of the first iteration.
     pub distribution: &'a Distribution,
-    /// The distribution of the proposals in every iteration; none: all are drawn from the fitted.
+    /// The distribution of the proposals in every iteration; `None`: all candidates are drawn from
+    /// the fitted one.
     pub actor: Option<&'a Distribution>,
     /// The stream of this plan.
     pub seed: Seed,
@@ -177,7 +178,7 @@ pub struct Ranked {
 pub struct Found {
     /// The best sequence of all iterations.
     pub best: Ranked,
-    /// The next best of those still known, best first, with different first actions.
+    /// The next best of the remaining elites, best first, with different first actions.
     pub runner_ups: Vec<Ranked>,
     /// Terminals of a step.
     pub n_terminals: usize,
@@ -192,7 +193,7 @@ impl Found {
     }
 }
 
-/// Memory of a search: scratch that is reused and the elites that live on to the next plan.
+/// Memory of a search: reused scratch, and the elites that the next plan starts from.
 #[derive(Clone, Debug, Default)]
 pub struct Planner {
     groups: Vec<Group>,
@@ -218,7 +219,7 @@ struct LaneLayout {
     /// Candidates of the last fitted group and of the last group.
     fitted: usize,
     samples: usize,
-    /// Groups from here on to the proposals are mutants, as soon as there is a parent.
+    /// Groups from here to the proposals are mutants, as soon as there is a parent.
     first_mutant: usize,
 }
 
@@ -252,7 +253,7 @@ impl Planner {
         score: &Score<'_>,
         should_stop: &mut (dyn FnMut() -> bool + Send),
     ) -> Found {
-        // Inside the pool as a whole: its threads need not be woken for every part.
+        // The whole search runs inside the thread pool, so that its threads stay awake.
         rayon::scope(|_| self.iterate(cem, start, score, should_stop))
     }
 
@@ -345,7 +346,7 @@ impl Planner {
         }
     }
 
-    /// Draws every group and has it scored.
+    /// Draws every group and scores it.
     #[allow(clippy::too_many_arguments)]
     fn evaluate(
         &mut self,
@@ -363,8 +364,8 @@ impl Planner {
         self.groups.par_iter_mut().enumerate().for_each(|(index, group)| {
             let is_fitted = index < layout.first_proposal;
             let is_mutant = is_fitted && index >= layout.first_mutant && !parent.is_empty();
-            // Every other group of mutants tries what the start would do, step by step, however
-            // narrow the distribution has become.
+            // Every other group of mutants tries the actions that the start distribution would
+            // draw, step by step, however narrow the present distribution is.
             let is_wide = is_mutant && (index - layout.first_mutant).is_multiple_of(2);
             let from = match (is_fitted, is_wide) {
                 (false, _) => start.actor.unwrap_or(fitted),
@@ -417,7 +418,7 @@ impl Planner {
         self.next.scores_mut().extend(self.ranking.iter().map(|(score, _)| *score));
     }
 
-    /// Copies the elites out of the population and, if asked to, fits the distribution to them.
+    /// Copies the elites out of the population and, if requested, fits the distribution to them.
     fn fit(&mut self, cem: &Cem, fitted: &mut Distribution, refits: bool) {
         let (groups, old, ranking) = (&self.groups, &self.elites, &self.ranking);
         let (n_blocks, n_categories) = (self.next.n_blocks(), fitted.n_categories);

@@ -1,9 +1,9 @@
-//! From what candidates are drawn.
+//! The distribution of candidates.
 
 use super::sample::{Choice, REALS};
 use crate::lanes::{squash, unsquash};
 
-/// Most categories an action can have.
+/// Largest number of categories of an action.
 pub const MAX_CATEGORIES: usize = crate::lanes::TABLE;
 
 /// The law of one terminal's action at one step; the parts are independent.
@@ -69,7 +69,7 @@ impl Distribution {
         Self { n_terminals, n_categories, laws }
     }
 
-    /// The same laws at every step: an actor's answer to the present state.
+    /// The same laws at every step: an actor's output for the present state.
     pub fn repeated(laws: &[Law], n_steps: usize, n_categories: usize) -> Self {
         Self { n_terminals: laws.len(), n_categories, laws: laws.repeat(n_steps) }
     }
@@ -85,7 +85,7 @@ impl Distribution {
     }
 }
 
-/// The mean before squashing that makes this the most likely number.
+/// The mean before squashing for which this is the most likely number.
 pub fn mean_for(u: f32) -> f32 {
     unsquash(u)
 }

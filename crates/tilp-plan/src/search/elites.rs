@@ -81,7 +81,7 @@ impl Elites {
             .collect()
     }
 
-    /// Keeps the first `count` and moves them one step ahead; their scores no longer hold.
+    /// Keeps the first `count` and moves them one step ahead; their scores are no longer valid.
     pub(super) fn shift(&mut self, count: usize, n_terminals: usize) {
         self.scores.truncate(count);
         let stride = n_terminals * self.n_blocks;
@@ -100,7 +100,7 @@ impl Elites {
         self.replace(elite, sequence);
     }
 
-    /// Puts a sequence in the place of an elite.
+    /// Replaces an elite by a sequence.
     pub(super) fn replace(&mut self, elite: usize, sequence: &[Choice]) {
         assert_eq!(self.n_cells(), sequence.len(), "sequences of one length");
         for (cell, choice) in sequence.iter().enumerate() {
@@ -125,7 +125,7 @@ vectorised! {
         let share = 1.0 / count as f32;
         let mut partial = [0.0; LANES];
         partial[..count % LANES].fill(share);
-        // Every elite counts alike; the last block may be filled in part.
+        // Every elite has the same weight; the last block may be incomplete.
         let weights = [[share; LANES], partial];
         for (law, blocks) in laws.iter_mut().zip(cells.chunks_exact(n_blocks)) {
             refit_law(law, &blocks[..count.div_ceil(LANES)], count / LANES, &weights, n_categories, rule);
@@ -150,7 +150,7 @@ fn refit_law(
         for (block, cell) in blocks.iter().enumerate() {
             let weights = weights(block);
             for lane in 0..LANES {
-                // Around the old mean: near the new one, so that little cancels.
+                // Deviations from the old mean, which is near the new one: little cancels.
                 let z = unsquash(cell.reals[real][lane]) - old;
                 sums[lane] += weights[lane] * z;
                 squares[lane] += weights[lane] * z * z;

@@ -1,9 +1,8 @@
 //! Cross-entropy search over real vectors: one normal law per entry of every step.
 //!
-//! A candidate has as many numbers in every step: some of the whole step, then one for each
-//! terminal. What they mean is the caller's business. Candidates live sixteen to a group, one in
-//! each vector lane, and a group has its own seed, so that the number of threads cannot change a
-//! result.
+//! A candidate has the same number of values in every step: some of the whole step, then one per
+//! terminal. The caller defines their meaning. Sixteen candidates form a group, one in each vector
+//! lane. A group has its own seed, so that the number of threads cannot change a result.
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -22,7 +21,8 @@ pub struct GaussianOptions {
     pub elites: usize,
     /// Iterations.
     pub iterations: usize,
-    /// Best candidates, at most, that are moved one step ahead and scored again in the next plan.
+    /// Largest number of best candidates that are moved one step ahead and scored again in the next
+    /// plan.
     pub remembered: usize,
     /// Candidates of an iteration that follow the actor.
     pub proposals: usize,
@@ -30,7 +30,7 @@ pub struct GaussianOptions {
     pub correlation: f32,
     /// Share of the old parameters that stays at a refit.
     pub smoothing: f32,
-    /// Smallest standard deviation of a refit, as a share of the one that the search started with.
+    /// Least standard deviation of a refit, as a share of the initial one.
     pub floor: f32,
 }
 
@@ -86,7 +86,7 @@ pub struct GaussianStart<'a> {
     pub shape: Shape,
     /// The laws of the first iteration.
     pub laws: &'a NormalLaws,
-    /// The laws of the proposals in every iteration; none: there are no proposals.
+    /// The laws of the proposals in every iteration; `None`: there are no proposals.
     pub actor: Option<&'a NormalLaws>,
     /// Candidates to evaluate in addition to the drawn ones.
     pub suggestions: &'a [Vec<f32>],
@@ -106,7 +106,7 @@ pub struct RankedVector {
 /// Sixteen candidates to be scored.
 #[derive(Clone, Copy)]
 pub struct CandidateLanes<'a> {
-    /// Which group of the population this is.
+    /// Index of the group in the population.
     pub group: usize,
     /// Numbers of a step.
     pub width: usize,
@@ -150,7 +150,7 @@ impl GaussianPlanner {
         score: &LaneScore<'_>,
         should_stop: &mut (dyn FnMut() -> bool + Send),
     ) -> (Vec<RankedVector>, usize) {
-        // Inside the pool as a whole: its threads need not be woken for every part.
+        // The whole search runs inside the thread pool, so that its threads stay awake.
         rayon::scope(|_| self.iterate(options, start, score, should_stop))
     }
 
@@ -193,7 +193,7 @@ impl GaussianPlanner {
         self.memory = memory;
     }
 
-    /// Draws every group and has it scored.
+    /// Draws every group and scores it.
     fn draw(
         &mut self,
         options: &GaussianOptions,
@@ -291,8 +291,8 @@ fn rank(score: f32) -> f32 {
 }
 
 vectorised! {
-    /// Draws a group. The noise of a number is an autoregressive process over the steps, whose law
-    /// at every single step is the same for any correlation.
+    /// Draws a group. The noise of a number is an autoregressive process over the steps. Its law at
+    /// a single step is the same for any correlation.
     fn fill(
         values: &mut [Lanes],
         laws: &NormalLaws,

@@ -1,10 +1,10 @@
-//! Cross-entropy search over sequences of mixed actions. Knows no radio, no twin and no clock.
+//! Cross-entropy search over sequences of mixed actions, independent of radio, twin and clock.
 //!
 //! An action of one terminal has three numbers in (0, 1), a category and a flag. A
-//! [`distribution::Distribution`] says how they are drawn for every step and terminal;
-//! [`cem::Planner`] draws candidates, has them scored by the caller, keeps the best and refits.
+//! [`distribution::Distribution`] gives their laws for every step and terminal; [`cem::Planner`]
+//! draws candidates, has the caller score them, keeps the best and refits.
 //!
-//! Candidates live sixteen to a group, one in each vector lane: parameters of the distribution are
+//! Sixteen candidates form a group, one in each vector lane: parameters of the distribution are
 //! broadcast, nothing is summed across lanes, and a group has its own seed, so that the number of
 //! threads cannot change a result.
 

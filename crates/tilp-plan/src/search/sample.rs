@@ -69,12 +69,12 @@ fn halves(word: u32) -> [f32; 2] {
     [word & 0xffff, word >> 16].map(|half| half as i32 as f32 * (1.0 / 65536.0))
 }
 
-/// How much of its parent a mutant changes.
+/// How strongly a mutant changes its parent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mutation {
     /// Share of all parts that the last lane changes.
     pub share: f32,
-    /// Largest chance of a part to be changed.
+    /// Largest probability that a part is changed.
     pub most: f32,
 }
 
@@ -88,9 +88,10 @@ struct Trail {
 }
 
 vectorised! {
-    /// Draws a group. `correlation` is that of the noise of neighbouring steps, between 0 and 1:
-    /// an autoregressive process for the numbers, and for category and flag the chance to reuse the
-    /// uniform number of the step before. The law of every single step is the same for any value.
+    /// Draws a group. `correlation` is that of the noise of neighbouring steps, between 0 and 1: an
+    /// autoregressive process for the numbers, and for category and flag the probability that the
+    /// uniform number of the step before is reused. The law of a single step is the same for any
+    /// value.
     pub fn draw(
         cells: &mut [ChoiceLanes],
         laws: &[Law],
@@ -135,7 +136,7 @@ fn advance(trail: &mut Trail, bits: &mut Bits, step: usize, correlation: f32) {
         }
     }
     let fresh = bits.words();
-    // With no chance to reuse a number no bits are spent on it.
+    // If the probability of reuse is zero, no bits are spent on it.
     let reuse = if keep == 0.0 { [u32::MAX; LANES] } else { bits.words() };
     for lane in 0..LANES {
         let ([category, flag], chance) = (halves(fresh[lane]), halves(reuse[lane]));
@@ -169,10 +170,10 @@ fn fill(cell: &mut ChoiceLanes, law: &Law, n_categories: usize, trail: &Trail) {
 }
 
 vectorised! {
-    /// Turns a group that was drawn into mutants of one sequence: every part of every action is
-    /// taken from `parent` but with the chance of its lane, between one part in the whole sequence
-    /// (first lane) and a share of all parts (last lane). In the odd lanes a part that is changed
-    /// for a terminal is changed at all steps.
+    /// Turns a group that was drawn into mutants of one sequence: each part of each action is taken
+    /// from `parent`, except with the probability of its lane, between one part of the whole
+    /// sequence (first lane) and a share of all parts (last lane). In the odd lanes a change of a
+    /// part applies to all steps of a terminal.
     pub fn mutate(
         cells: &mut [ChoiceLanes],
         parent: &[Choice],

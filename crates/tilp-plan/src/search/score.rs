@@ -6,8 +6,8 @@ use crate::lanes::{LANES, Lanes};
 /// Sixteen candidates to be scored.
 #[derive(Clone, Copy)]
 pub struct Candidates<'a> {
-    /// Which group of the population this is: one caller at a time has it, so that scratch memory
-    /// can be kept by group.
+    /// Index of the group in the population. Only one caller at a time has it, so scratch memory
+    /// can be kept per group.
     pub group: usize,
     /// Terminals of a step.
     pub n_terminals: usize,
@@ -31,7 +31,7 @@ impl<'a> Candidates<'a> {
 pub type Score<'a> = dyn Fn(Candidates<'_>, &mut Lanes) + Sync + 'a;
 
 /// The predicted return of sixteen candidates from their rewards step by step and the value of
-/// the states they end in.
+/// their last states.
 ///
 /// $$ \widehat J = \sum_{k=0}^{K-1} \gamma^k \widehat r[t+k] + \gamma^K V(\widehat s[t+K]) $$
 ///

@@ -1,4 +1,4 @@
-//! What the search promises, on problems whose best is known.
+//! Properties of the search, on problems with a known optimum.
 
 use rand::RngExt as _;
 
@@ -155,8 +155,8 @@ impl Small {
     }
 }
 
-/// So small a problem is scored in no time: more iterations with restarts, more mutants than for
-/// 4000 parts, and no correlation where there are one or two steps.
+/// Such a small problem is scored in no time: more iterations with restarts, more mutants than for
+/// 4000 parts, and no correlation with one or two steps.
 fn small_search() -> Cem {
     Cem { mutants: 64, restart_every: 6, correlation: 0.0, ..Cem::improved(200, 25, 30) }
 }
@@ -317,7 +317,7 @@ fn proposals_come_from_the_actor_in_every_iteration() {
     for law in &mut actor.laws {
         (law.mean, law.deviation) = ([-3.0; 3], [0.01; 3]);
     }
-    // Nothing the vague start would draw comes near where the actor draws from.
+    // The vague start would draw nothing near the actor's region.
     let score = each(|sequence: &[Choice]| {
         let near = sequence.iter().flat_map(|choice| choice.reals).filter(|u| *u < 0.01).count();
         near as f32

@@ -82,7 +82,7 @@ impl StationMemory {
         }
     }
 
-    /// Keeps what came of a round and moves on to the next.
+    /// Keeps the outcome of a round and advances to the next.
     pub fn remember(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
         let decided = plan.decision().terminals.iter().zip(&outcome.terminals);
         for (view, (one, result)) in seen.terminals.iter().zip(decided) {
@@ -105,7 +105,7 @@ impl StationMemory {
         self.round = seen.round + 1;
     }
 
-    /// Success per task out of success per terminal. Tasks out of range are left out.
+    /// Success per task from success per terminal. Tasks out of range are left out.
     pub fn by_task(&self, counts: &[TerminalSuccess]) -> Vec<SuccessCount> {
         let mut by_task = vec![SuccessCount::default(); self.n_tasks];
         for one in counts {
@@ -117,7 +117,7 @@ impl StationMemory {
     }
 }
 
-/// An optional number as a number: an absent one is NaN, which no loss or norm ever is.
+/// An optional number as a number: an absent one is NaN, which no loss or norm can be.
 fn to_nan(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NAN)
 }
@@ -186,7 +186,7 @@ impl StationMemory {
     }
 }
 
-/// A count out of a snapshot.
+/// A count from a snapshot.
 fn success_count(name: &str, successes: u64, episodes: u64) -> Result<SuccessCount, SnapshotError> {
     if successes > episodes {
         let expected = format!("at most {episodes} successes");
@@ -195,7 +195,7 @@ fn success_count(name: &str, successes: u64, episodes: u64) -> Result<SuccessCou
     Ok(SuccessCount { successes, episodes })
 }
 
-/// The own success of each terminal out of a snapshot.
+/// The success of each terminal from a snapshot.
 fn own_success(
     snapshot: &Snapshot,
     n: usize,

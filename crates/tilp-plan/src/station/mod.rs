@@ -1,5 +1,5 @@
-//! The base station: it turns reports into observations, asks its method, remembers what came of
-//! it. It runs unchanged against a simulated cell, a recorded one, or real terminals.
+//! The base station: turns reports into observations, asks its method, and remembers the outcomes.
+//! It runs unchanged with a simulated cell, a recorded one, or real terminals.
 
 mod memory;
 #[cfg(test)]
@@ -16,7 +16,7 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
 use crate::split::rule::Rule;
 
-/// How the rounds of a run are trained, as far as no method decides it round by round.
+/// How the rounds of a run are trained, unless a method decides it round by round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingSchedule {
     /// How the participants of a round train.
@@ -56,8 +56,8 @@ impl Station {
         self
     }
 
-    /// Ends the run: its next round does not fit inside its budget. A checkpoint knows it, so that a
-    /// resumed run does not decide that round a second time.
+    /// Ends the run: its next round does not fit inside its budget. A checkpoint contains this, so
+    /// a resumed run does not decide that round again.
     pub fn end(&mut self) {
         self.ended = true;
     }
@@ -67,7 +67,7 @@ impl Station {
         self.ended
     }
 
-    /// Budgets of the run and what is used of them as metered; none without a budget.
+    /// Budgets of the run and their metered use; `None` without a budget.
     pub fn budget(&self) -> Option<&BudgetState> {
         self.budget.as_ref()
     }
@@ -92,14 +92,14 @@ impl Station {
         &self.memory
     }
 
-    /// The state before the next round: what the terminals report, and what is remembered of them.
+    /// The state before the next round: the reports of the terminals and the memory of them.
     pub fn observe(&self, reports: &[TerminalReport]) -> Observation {
         let aggregates = self.round().is_multiple_of(self.schedule.aggregate_every);
         let seen = self.memory.observation(reports, aggregates);
         Observation { budget: self.budget.clone(), ..seen }
     }
 
-    /// The order for the round seen.
+    /// The order for the observed round.
     pub fn decide(&mut self, seen: &Observation) -> Result<RoundOrder, DecideError> {
         if seen.terminals.is_empty() {
             return Err(DecideError::NoTerminals { round: seen.round });
@@ -120,13 +120,13 @@ impl Station {
         }
     }
 
-    /// What the method says about the order just given for the round seen.
+    /// The method's reasons for the order just given.
     pub fn rationale(&self, seen: &Observation) -> Option<Rationale> {
         self.method.rationale(seen)
     }
 
-    /// Learns from the outcome of an executed order, and moves on to the next round. Success
-    /// counts reach the method per terminal and, summed, per task.
+    /// Learns from the outcome of an executed order, and advances to the next round. The method
+    /// receives success counts per terminal and, summed, per task.
     pub fn learn(
         &mut self,
         seen: &Observation,
@@ -149,7 +149,7 @@ impl Station {
         }
     }
 
-    /// The way in for the truth, which only the references `oracle` and `clairvoyant` have.
+    /// Access to the truth, which only the references `oracle` and `clairvoyant` have.
     pub fn oracle_access(&mut self) -> Option<&mut dyn OracleAccess> {
         self.method.oracle_access()
     }

@@ -1,4 +1,4 @@
-//! What the base station remembers of success.
+//! The base station's memory of success.
 
 use super::*;
 use crate::cost::Hardware;
@@ -18,7 +18,7 @@ impl Allocator for Witness {
     }
 
     fn learn(&mut self, _seen: &Observation, _plan: &ProjectedDecision, outcome: &Outcome) {
-        // Every measured count that a method is shown per terminal is in its task's sum too.
+        // Every measured count that a method receives per terminal is also in its task's sum.
         let own = outcome.terminals.iter().filter_map(|one| one.success);
         let all = outcome.success.iter().flatten();
         let sum = |counts: &mut dyn Iterator<Item = SuccessCount>| {

@@ -103,13 +103,13 @@ pub(super) struct Channels {
     channels: Vec<ChannelSeen>,
     /// Sums over observations: products of neighbours' distances from one, and squares of the first.
     sums: [f64; 2],
-    /// Of what is assumed, the same.
+    /// The same of the prior.
     assumed: [f64; 2],
 }
 
 impl Channels {
     pub(super) fn new(n_terminals: usize, rho: f64, options: ChannelOptions) -> Self {
-        // Rayleigh fading has powers of variance one.
+        // Powers of Rayleigh fading have variance one.
         let assumed = [options.prior * rho * rho, options.prior];
         let channels = vec![ChannelSeen::default(); n_terminals];
         Self { options, channels, sums: [0.0; 2], assumed }
@@ -171,7 +171,7 @@ impl Channels {
         snapshot.put_f64("twin/correlation", self.sums.to_vec());
     }
 
-    /// Takes it back. Snapshots of version 1 have none of it.
+    /// Restores it. Snapshots of version 1 have none of it.
     pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         const CHANNELS: &str = "twin/channels";
         if snapshot.len_of(CHANNELS) == 0 {

@@ -9,7 +9,7 @@ const MOST: f64 = 1e12;
 const MAY_BE_UNKNOWN: [&str; 3] =
     ["twin/training/levels", "twin/task/centres", "twin/absent/numbers"];
 
-/// Refuses a snapshot in which a number of the twin is none, or beyond all bounds.
+/// Refuses a snapshot in which a number of the twin is not finite or out of bounds.
 pub(super) fn check(snapshot: &Snapshot) -> Result<(), SnapshotError> {
     for (name, array) in snapshot.0.iter().filter(|(name, _)| name.starts_with("twin/")) {
         let length = snapshot.len_of(name);

@@ -45,10 +45,10 @@ pub(super) fn sum_law(a: &[f64], b: &[f64]) -> Vec<f64> {
     sum
 }
 
-/// The interval of counts under a law (the probability of each count) that holds the count with a
-/// probability as near to `share` as it can: it grows from the median, on the side where more is left
-/// out, for as long as that brings it nearer. Counts come in lumps, so an interval that must hold *at
-/// least* `share` would hold more of them than it says, by far where success is nearly sure.
+/// The interval of counts under a law (the probability of each count) whose probability is as near
+/// to `share` as possible. It grows from the median towards the side with the larger remaining
+/// probability, as long as that brings it nearer. Counts are discrete: an interval with *at least*
+/// `share` would contain too many of them, especially where success is nearly certain.
 pub(super) fn nearest_interval(law: &[f64], share: f64) -> (u64, u64) {
     let mut below = 0.0;
     let mut median = 0;

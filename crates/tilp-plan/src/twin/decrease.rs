@@ -1,5 +1,5 @@
-//! The one-round loss decrease, of every task group and of all terminals: what the training sub-twin
-//! says of a candidate.
+//! The one-round loss decrease, of every task group and of all terminals, as the training sub-twin
+//! predicts it for a candidate.
 
 use super::normal::Z_90;
 use super::state::{Scratch, Sureness};
@@ -29,7 +29,7 @@ pub struct Decreases {
 }
 
 impl Twin {
-    /// What a round with these actions does to the losses of what is deployed.
+    /// Effect of a round with these actions on the losses of the deployed policy.
     pub fn decreases(&self, seen: &Observation, actions: &[TerminalDecision]) -> Decreases {
         self.decreases_from(self.state(seen), seen, actions)
     }

@@ -1,15 +1,15 @@
-//! Fading ahead: what the observed fading power says about a later round.
+//! Fading of later rounds, given the observed fading power.
 //!
 //! The complex process is auto-regressive of first order, so k rounds ahead
-//! $H = \rho^k h + \sqrt{1-\rho^{2k}}\,w$ with $w \sim CN(0, 1)$. Only $|h|^2$ is observed, which is all
-//! that the mean of $|H|^2$ asks for.
+//! $H = \rho^k h + \sqrt{1-\rho^{2k}}\,w$ with $w \sim CN(0, 1)$. Only $|h|^2$ is observed, which
+//! suffices for the mean of $|H|^2$.
 
 /// The law of a fading power some rounds ahead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FadingAhead {
-    /// What is left of the observed power, rho^{2k} |h|^2.
+    /// Remaining part of the observed power, rho^{2k} |h|^2.
     pub known: f64,
-    /// Mean power of the part that is new, 1 - rho^{2k}.
+    /// Mean power of the new part, 1 - rho^{2k}.
     pub fresh: f64,
 }
 

@@ -1,10 +1,10 @@
-//! What will be measured of a round: 90 % intervals, made before the round is executed.
+//! Forecasts of the measurements of a round: 90 % intervals, made before the round is executed.
 
 use super::Twin;
 use super::network::Exchange;
 use crate::round::{Observation, ProjectedDecision};
 
-/// A value and the interval that holds it nine times out of ten.
+/// A value and the interval that contains it in nine of ten cases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end.
@@ -22,7 +22,8 @@ impl Interval {
     }
 }
 
-/// What a scheduled terminal will be seen to need, and to report if it takes part.
+/// Forecast of what a scheduled terminal is measured to need, and of the loss that it reports if it
+/// takes part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalForecast {
     /// Delay as measured, in seconds.
@@ -41,7 +42,7 @@ pub struct Forecast {
 }
 
 impl Twin {
-    /// What will be measured of a round if this plan is executed.
+    /// The forecast of the measurements of a round if this plan is executed.
     pub fn forecast(&self, seen: &Observation, plan: &ProjectedDecision) -> Forecast {
         let exchanges = self.exchanges(&self.state(seen), plan);
         let one = |n: usize| {
@@ -52,9 +53,9 @@ impl Twin {
         Forecast { terminals: (0..exchanges.len()).map(one).collect() }
     }
 
-    /// Predicted share of successes in this number of episodes of a group after the present round, read
-    /// off its curve at the loss known before the round: what the round itself does to the loss is
-    /// left out.
+    /// Predicted share of successes in this number of episodes of a group after the present round,
+    /// read from its curve at the loss known before the round. The effect of the round on the loss
+    /// is left out.
     pub fn forecast_success(&self, seen: &Observation, group: usize, episodes: u64) -> Interval {
         let log_losses = self.training.log_losses(seen.loss);
         let (low, high) = self.task.count_interval(group, &log_losses, episodes);

@@ -1,6 +1,6 @@
 //! Small dense symmetric problems.
 
-/// Minimises w'Hw/2 - b'w inside bounds, by coordinates, from the given start. H is positive
+/// Minimises w'Hw/2 - b'w inside bounds, by coordinate descent, from the given start. H is positive
 /// definite, row by row.
 pub(super) fn bounded_minimum(
     curvature: &[f64],

@@ -1,8 +1,8 @@
-//! Terminals that join and leave. What was learned of a terminal stays with it, present or absent;
+//! Terminals that join and leave. What was learned of a terminal is kept, present or absent;
 //! nothing that was learned of the others changes.
 //!
-//! Within a round everything in the twin is ordered as the observation is. [`Twin::attend`] puts it
-//! into that order whenever the members of the cell have changed.
+//! Within a round everything in the twin has the order of the observation. [`Twin::attend`]
+//! establishes this order whenever the members of the cell have changed.
 
 use std::collections::BTreeMap;
 
@@ -29,11 +29,11 @@ struct TerminalPart {
     waiting: Option<SuccessCount>,
 }
 
-/// A terminal that is not there.
+/// An absent terminal.
 #[derive(Clone, Debug, PartialEq)]
 struct Absent {
     part: TerminalPart,
-    /// The first round without it.
+    /// The first round in which it was absent.
     since: u64,
 }
 
@@ -52,7 +52,7 @@ impl Members {
         Self { present, absent: BTreeMap::new() }
     }
 
-    /// Success of the present terminals was measured: the state of the absent ones is older by one
+    /// Success of the present terminals was measured: the states of absent ones are older by one
     /// measurement.
     pub(super) fn after_measurement(&mut self, task: &TaskTwin) {
         for Absent { part, .. } in self.absent.values_mut() {
@@ -76,10 +76,10 @@ impl Twin {
     }
 
     /// Makes the terminals of an observation the ones that the twin plans for. A terminal that left
-    /// is remembered; one that returns is taken back with what was known of it, less certain by the
-    /// rounds of its absence; a new one starts from the data sheet that it reports.
+    /// is remembered. One that returns gets its former state, with more uncertainty for the rounds
+    /// of its absence. A new one starts from the data sheet that it reports.
     ///
-    /// Returns where each terminal was before; none if nothing has changed.
+    /// Returns the former place of each terminal; `None` if nothing has changed.
     pub fn attend(&mut self, seen: &Observation) -> Option<Vec<Option<usize>>> {
         let ids = seen.ids();
         if ids == self.members.present {
@@ -189,7 +189,7 @@ impl Twin {
         snapshot.put_f64("twin/absent/channels", channels.collect());
     }
 
-    /// Takes them back. A snapshot of version 1 has none of it: its members never change.
+    /// Restores them. A snapshot of version 1 has none of it: its members never change.
     pub(super) fn restore_members(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         const MEMBERS: &str = "twin/members";
         let n = snapshot.len_of(MEMBERS) / 2;

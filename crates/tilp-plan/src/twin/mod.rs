@@ -57,8 +57,8 @@ use crate::snapshot::{Persist, Snapshot, SnapshotError};
 use crate::split::rates::RateSchedule;
 use crate::units::Seconds;
 
-/// What the base station knows of the cell before anything was observed. Entry `n` of a list
-/// belongs to the terminal with id `n`; once terminals leave or join, to the `n`-th that is present.
+/// Prior information of the base station about the cell. Entry `n` of a list belongs to the
+/// terminal with id `n`; once terminals leave or join, to the `n`-th present one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nominal {
     /// Limits, sizes, billing and the rate formula.
@@ -87,7 +87,8 @@ pub struct Nominal {
 pub struct Freeze {
     /// The network loop.
     pub network: bool,
-    /// The training loop. The level of the losses is still observed: it is state, not calibration.
+    /// The training loop. The levels of the losses are still observed: they are state, not
+    /// calibration.
     pub training: bool,
     /// The task loop.
     pub task: bool,
@@ -97,7 +98,7 @@ pub struct Freeze {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LearningCurve {
-    /// Rounds before this one count as this one: curves do not start as steep as the power law.
+    /// Rounds before this one count as this one: curves start less steep than the power law.
     pub earliest: u64,
     /// Standard deviation of the expected fall of a log-loss, as a share of that fall.
     pub spread: f64,
@@ -129,7 +130,7 @@ pub struct TwinOptions {
     /// the number of rounds. Without it, a task with no success would never be trained, since no
     /// single round makes it succeed.
     pub outlook: f64,
-    /// The reward's first term is the gain in success; else the loss decrease.
+    /// The reward's first term is the gain in success; otherwise the loss decrease.
     pub task_driven: bool,
 }
 
@@ -152,18 +153,18 @@ pub struct Twin {
     members: membership::Members,
 }
 
-/// What a reward is measured against, and the safety margin of each of n scheduled terminals, in
-/// standard deviations.
+/// The scale of a reward, and the safety margin of each of n scheduled terminals, in standard
+/// deviations.
 fn measures(nominal: &Nominal, options: &TwinOptions) -> (Scale, Vec<f64>) {
     let (n, limits) = (nominal.hardware.len(), &nominal.cost.limits);
-    // ln P(each) = ln P(all) / n, through the tail so that no digit is lost.
+    // ln P(each) = ln P(all) / n, computed in the tail so that no digit is lost.
     let tail = |n: usize| -(options.sureness.ln() / n.max(1) as f64).exp_m1();
     let scale = Scale::new(n, limits.power, limits.deadline);
     (scale, (0..=n).map(|n| -normal::quantile(tail(n))).collect())
 }
 
 impl Twin {
-    /// A twin that has seen nothing yet.
+    /// A twin before its first observation.
     pub fn new(nominal: Nominal, options: TwinOptions) -> Self {
         let (scale, z) = measures(&nominal, &options);
         Self {
@@ -209,8 +210,7 @@ impl Twin {
         &self.options
     }
 
-    /// What counts as the gain of a round: of success, or of the loss if the reward is not
-    /// task-driven.
+    /// The gain of a round: of success, or the loss decrease if the reward is not task-driven.
     pub fn gain(&self, success: f64, loss_decrease: f64) -> f64 {
         if self.options.task_driven { success } else { loss_decrease }
     }
@@ -236,15 +236,15 @@ impl Twin {
         round.is_multiple_of(self.nominal.aggregate_every)
     }
 
-    /// What each terminal was to do in a round that began in this state; none for terminals that
-    /// were not involved.
+    /// Task of each terminal in a round that began in this state; `None` for terminals that were
+    /// not involved.
     pub fn exchanges(&self, state: &TwinState, plan: &ProjectedDecision) -> Vec<Option<Exchange>> {
         let actions = &plan.decision().terminals;
         let band = self.band(state, actions);
         (0..actions.len()).map(|n| self.exchange(state, &actions[n], &band, n)).collect()
     }
 
-    /// Is calibrated with an executed round.
+    /// Calibrates the twin with an executed round.
     pub fn calibrate(&mut self, seen: &Observation, plan: &ProjectedDecision, outcome: &Outcome) {
         self.attend(seen);
         let before = self.state(seen);
@@ -308,7 +308,7 @@ impl Twin {
         Tempo::at(&self.options.training, seen.round, self.rate_share(seen))
     }
 
-    /// The learning rate of the present round divided by that of the start.
+    /// The learning rate of the present round divided by that of the first.
     pub(super) fn rate_share(&self, seen: &Observation) -> f64 {
         let (rates, start) = (seen.rates(&self.nominal.rates), self.nominal.rates.start);
         let share = |now: f32, start: f32| (start > 0.0).then(|| f64::from(now / start));

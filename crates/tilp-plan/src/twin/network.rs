@@ -1,9 +1,9 @@
 //! The network sub-twin: delay and energy from nominal models times calibration parameters.
 //!
-//! Per terminal four logarithmic factors on the data sheet: noise on the link, speed of the
-//! processor, hunger of the processor, hunger of the radio. Each starts at zero with the tolerance
-//! of a data sheet, drifts a little every round (so old data is forgotten), and is corrected by an
-//! extended Kalman filter whenever the terminal reports.
+//! Each terminal has four logarithmic factors on its data sheet: noise of the link, speed of the
+//! processor, energy of computation, energy of the radio. Each starts at zero with the tolerance of
+//! a data sheet, drifts a little every round (so old data loses weight), and is corrected by an
+//! extended Kalman filter when the terminal reports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use crate::units::Seconds;
 pub struct Prior {
     /// Standard deviation.
     pub sd: f64,
-    /// No data sheet is wrong by more than this; being sure never asks for more.
+    /// No data sheet is wrong by more than this; safety margins never exceed it.
     pub limit: f64,
 }
 
@@ -46,16 +46,16 @@ pub struct NetworkOptions {
     /// Computation of an unfinished terminal is a lower bound if it takes more than this share of
     /// the time until the round closes.
     pub closing_share: f64,
-    /// How often the correction of the noise factor by one delay is linearised.
+    /// Number of linearisations of the correction of the noise factor by one delay.
     pub corrections: usize,
-    /// Meters are taken to err by at least this standard deviation, in logarithms.
+    /// Least standard deviation that is assumed for meters, in logarithms.
     pub least_measurement: f64,
-    /// How channels are followed.
+    /// How mean gains and the correlation of the fading are estimated.
     #[serde(default, skip_serializing_if = "ChannelOptions::is_default")]
     pub channel: ChannelOptions,
 }
 
-/// A scalar belief.
+/// Normal belief about a factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Belief {
     /// Mean of the logarithmic factor.
@@ -74,7 +74,7 @@ impl Belief {
         self.variance.sqrt()
     }
 
-    /// The value `z` standard deviations up, no further than a data sheet can be wrong.
+    /// The value `z` standard deviations up, at most the largest error of a data sheet.
     fn up(&self, z: f64, prior: Prior) -> f64 {
         let reach = self.mean + z * self.sd();
         reach.min(prior.limit.max(self.mean + self.sd()))
@@ -85,7 +85,7 @@ impl Belief {
         -Self { mean: -self.mean, ..*self }.up(z, prior)
     }
 
-    /// If the measurement is a surprise, the belief is first widened to admit it.
+    /// If the measurement is improbable, the variance is increased first.
     fn admit(&mut self, innovation: f64, slope: f64, noise: f64, surprise: f64) {
         let variance = slope * slope * self.variance + noise;
         if innovation * innovation > surprise * surprise * variance {
@@ -107,7 +107,7 @@ pub struct Calibration {
     pub radio: Belief,
     /// Covariance of the last two: only their sum is measured.
     pub shared: f64,
-    /// Rounds it was learned from.
+    /// Number of rounds with a measurement of it.
     pub n_seen: u64,
 }
 
@@ -124,8 +124,8 @@ impl Calibration {
         }
     }
 
-    /// Time has widened what is believed by so much variance. Forgetting ends where the data sheet
-    /// began.
+    /// Time has increased the variance by this much. The variance does not exceed that of the data
+    /// sheet.
     fn widen(&mut self, options: &NetworkOptions, drift: f64) {
         let beliefs = [
             (&mut self.noise, options.noise),
@@ -180,18 +180,18 @@ pub struct NetworkTwin {
     nominal: Vec<Hardware>,
     closes: Seconds,
     beliefs: Vec<Calibration>,
-    /// Nominal times the mean factors, kept ready for the planner.
+    /// Nominal values times the mean factors, cached for the planner.
     hardware: Vec<Hardware>,
     radio_factor: Vec<f64>,
     delay_track: Track,
     energy_track: Track,
-    /// The factors are known and not estimated.
+    /// The factors are known, not estimated.
     is_told: bool,
 }
 
 impl NetworkTwin {
-    /// The twin of terminals with this data sheet; rounds end for all terminals after `closes`, and
-    /// meters err by `measurement`, a standard deviation in logarithms.
+    /// The twin of terminals with this data sheet. Rounds end for all terminals after `closes`.
+    /// `measurement` is the standard deviation of measurement errors, in logarithms.
     pub fn new(
         nominal: Vec<Hardware>,
         closes: Seconds,
@@ -212,7 +212,7 @@ impl NetworkTwin {
         }
     }
 
-    /// True hardware, in place of what was believed.
+    /// True hardware, in place of the estimates.
     pub(super) fn be_told(&mut self, hardware: Vec<Hardware>) {
         let certain = |truth: f64, nominal: f64| Belief {
             mean: if truth > 0.0 { (truth / nominal).ln() } else { 0.0 },
@@ -258,8 +258,8 @@ impl NetworkTwin {
         cost
     }
 
-    /// Hardware as bad as `z` standard deviations of noise and speed together: slow and noisy at
-    /// once, since one clock may have taught both wrong.
+    /// Hardware `z` standard deviations worse in noise and speed together: slow and noisy at once,
+    /// since an error of one clock may affect both estimates.
     #[inline]
     pub fn doubtful_hardware(&self, n: usize, z: f64) -> Hardware {
         let (belief, nominal) = (&self.beliefs[n], &self.nominal[n]);
@@ -308,7 +308,7 @@ impl NetworkTwin {
         &self.energy_track
     }
 
-    /// A round has passed: everything drifts a little.
+    /// Advances one round: every factor drifts a little.
     pub fn pass_round(&mut self) {
         if self.is_told {
             return;
@@ -330,7 +330,7 @@ impl NetworkTwin {
         one
     }
 
-    /// Other terminals, with what is believed of each.
+    /// Replaces the terminals, each with its estimates.
     pub(super) fn set_terminals(&mut self, nominal: Vec<Hardware>, beliefs: Vec<Calibration>) {
         self.hardware.clone_from(&nominal);
         self.radio_factor = vec![1.0; nominal.len()];
@@ -338,7 +338,7 @@ impl NetworkTwin {
         (0..self.nominal.len()).for_each(|n| self.refresh(n));
     }
 
-    /// Learns from what was measured of one terminal that was involved in a round.
+    /// Learns from the measurements of one terminal that was involved in a round.
     pub fn calibrate(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         self.keep_track(n, exchange, seen);
         self.beliefs[n].n_seen += 1;
@@ -386,7 +386,7 @@ impl NetworkTwin {
     /// Computation takes work over speed: linear in the logarithm.
     fn learn_speed(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         let likely = self.predict(n, exchange).computation;
-        // A round that closes during computation says only that the terminal was slow.
+        // If the round closed during computation, only a lower bound of its time is known.
         let is_cut = seen.unfinished
             && likely.max(seen.computation) > self.closes * self.options.closing_share;
         if !is_positive(likely.0) || !is_positive(seen.computation.0) || is_cut {
@@ -401,16 +401,17 @@ impl NetworkTwin {
         belief.variance *= 1.0 - gain;
     }
 
-    /// A delay is computation and bits over a rate that falls with the noise; linearised anew at
-    /// each correction by the same reading. The whole delay is read, not its difference to the
-    /// computation, which is a bad reading where computation dominates and the errors differ.
+    /// A delay is computation plus bits over a rate that falls with the noise; each correction by
+    /// the same measurement linearises anew. The whole delay is used, not its difference from the
+    /// computation: the difference is imprecise where computation dominates and the errors differ.
     fn learn_noise(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         let mut before = self.beliefs[n].noise;
         let (likely, slope, doubt) = self.log_delay(n, exchange, before.mean);
         if !is_positive(seen.delay.0) || !likely.is_finite() || !is_positive(slope) {
             return;
         }
-        // The round closed first: it takes longer than that, which is no news if it was expected.
+        // The round closed first. The delay is longer than that, which is no information if it was
+        // expected.
         if seen.unfinished && likely >= seen.delay.0.ln() {
             return;
         }
@@ -428,8 +429,8 @@ impl NetworkTwin {
         self.beliefs[n].noise = Belief { mean, variance };
     }
 
-    /// If the noise factor is this: the logarithm of the delay, its derivative by that factor, and
-    /// the variance that the doubt about the speed gives it.
+    /// For a value of the noise factor: the logarithm of the delay, its derivative with respect to
+    /// that factor, and the variance from the uncertainty of the speed.
     fn log_delay(&self, n: usize, exchange: &Exchange, log_factor: f64) -> (f64, f64, f64) {
         let computation = self.predict(n, exchange).computation.0;
         let (log_air, slope) = self.log_air(n, exchange, log_factor);
@@ -439,7 +440,7 @@ impl NetworkTwin {
         (delay.ln(), slope * log_air.exp() / delay, doubt)
     }
 
-    /// Logarithm of the time on the air if the noise factor is this, and its derivative.
+    /// Logarithm of the time on the air for a value of the noise factor, and its derivative.
     fn log_air(&self, n: usize, exchange: &Exchange, log_factor: f64) -> (f64, f64) {
         const STEP: f64 = 1e-3;
         let at = |log_factor: f64| {
@@ -473,20 +474,20 @@ impl NetworkTwin {
     pub fn spent(&self, n: usize, exchange: &Exchange, cost: &Cost) -> Cost {
         let mut spent = cost.until(self.closes, exchange.grant.power);
         if cost.delay() > self.closes {
-            // `until` bills the radio anew, at its nominal hunger.
+            // `until` computes the radio's part again, with its nominal energy.
             spent.energy_radio = spent.energy_radio * self.radio_factor[n];
         }
         spent
     }
 
-    /// Variance that the noise factor gives the logarithm of the time on the air.
+    /// Variance of the logarithm of the time on the air from the noise factor.
     fn air_variance(&self, n: usize, exchange: &Exchange) -> f64 {
         let belief = &self.beliefs[n].noise;
         let (_, slope) = self.log_air(n, exchange, belief.mean);
         if slope.is_finite() { slope * slope * belief.variance } else { 0.0 }
     }
 
-    /// One reading teaches two factors, each by its part in the energy.
+    /// One measurement corrects two factors, each in proportion to its part of the energy.
     fn learn_energy(&mut self, n: usize, exchange: &Exchange, seen: &TerminalOutcome) {
         let cost = self.predict(n, exchange);
         let spent = self.spent(n, exchange, &cost);

@@ -10,7 +10,7 @@ pub fn probability(z: f64) -> f64 {
 /// The z with P(Z <= z) = `share`, by bisection; `share` strictly between 0 and 1.
 pub fn quantile(share: f64) -> f64 {
     if share > 0.5 {
-        // The upper tail through the lower one, where the function keeps its digits.
+        // The upper tail is computed from the lower one, where the function has more digits.
         return -quantile(1.0 - share);
     }
     let (mut low, mut high) = (-38.0, 0.0);
@@ -21,7 +21,7 @@ pub fn quantile(share: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Half width, in standard deviations, of an interval that holds 90 %.
+/// Half width, in standard deviations, of a 90 % interval.
 pub(super) const Z_90: f64 = 1.644_853_626_951_472_7;
 
 #[cfg(test)]

@@ -60,8 +60,8 @@ pub struct Reward {
 }
 
 impl Reward {
-    /// The reward terms of a round. A round without training is lost, not quick: it
-    /// counts as long as the deadline.
+    /// The reward terms of a round. A round without training is lost, not fast: it counts as long
+    /// as the deadline.
     pub fn of(weights: &RewardWeights, scale: &Scale, inputs: &RewardInputs) -> Self {
         let RewardInputs { gain, latency, energy, violation, trained } = *inputs;
         let latency = if trained { latency } else { latency.max(scale.deadline) };
@@ -83,9 +83,8 @@ impl Reward {
 }
 
 impl Twin {
-    /// The reward of an executed round, from what was observed of it and what the twin made of
-    /// that: the states before the round and after the calibration. A round counts as at least as
-    /// long as `waited`.
+    /// The reward of an executed round, from its outcome and the twin's states before the round and
+    /// after the calibration. A round counts as at least as long as `waited`.
     pub fn realised_reward(
         &self,
         seen: &Observation,

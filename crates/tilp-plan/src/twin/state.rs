@@ -1,4 +1,4 @@
-//! One imagined round: the compact state of a candidate's future, and what a step does to it.
+//! One imagined round: the compact state of a candidate's future, and the effect of a step on it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct TwinState {
     pub round: u64,
     /// Rounds since the observation that it started from.
     pub lead: u32,
-    /// Mean power of the fading that is new since then, 1 - rho^{2 lead}.
+    /// Mean power of the part of the fading that is new since then, 1 - rho^{2 lead}.
     pub fresh: f64,
     /// G_n.
     pub gain: Vec<f64>,
@@ -38,7 +38,7 @@ pub struct TwinState {
     pub bandwidth: Vec<Hertz>,
     /// Logarithm of the loss of each terminal.
     pub log_loss: Vec<f64>,
-    /// Its variance: after a long absence of reports the terminal may have forgotten.
+    /// Its variance: a terminal may have forgotten during a long time without reports.
     pub variance: Vec<f64>,
     /// Advantage of each terminal from its own samples: see [`super::TrainingTwin::advantage`].
     pub advantage: Vec<f64>,
@@ -46,7 +46,7 @@ pub struct TwinState {
     pub tempo: Tempo,
     /// Predicted change of log-losses until the end of training.
     pub outlook: Outlook,
-    /// Success at the end, over all terminals, doubt about these losses held against them.
+    /// Success at the end, over all terminals, reduced by the uncertainty of these losses.
     pub success: f64,
     /// Future fading, where it was received.
     pub foresight: Option<Arc<Foresight>>,
@@ -82,7 +82,7 @@ impl TwinState {
 pub struct Scratch {
     /// Uncut delay; zero if it is not involved.
     pub delays: Vec<Seconds>,
-    /// Delay that is not exceeded, as sure as asked for; the likely one if nothing was asked for.
+    /// Delay with the requested safety margin; the expected delay without one.
     pub safe_delays: Vec<Seconds>,
     /// Energy spent until the round closes.
     pub energies: Vec<Joules>,
@@ -98,13 +98,13 @@ impl Scratch {
     }
 }
 
-/// How sure a predicted violation must be.
+/// The safety margin of a predicted violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sureness {
-    /// Delays as they are expected.
+    /// Expected delays.
     Likely,
-    /// Delays that all scheduled terminals together keep with the chosen probability, as far as
-    /// the calibration goes.
+    /// Delays that all scheduled terminals together meet with the chosen probability, given the
+    /// calibration.
     Safe,
 }
 
@@ -117,21 +117,22 @@ pub struct StepPrediction {
     pub duration: Seconds,
     /// Energy of all involved terminals.
     pub energy: Joules,
-    /// Violation, by safe delays if so asked.
+    /// Violation, with safe delays if requested.
     pub violation: Violation,
     /// Scheduled terminals.
     pub n_scheduled: usize,
-    /// Scheduled terminals that miss the deadline (by safe delays if so asked) or their memory.
+    /// Scheduled terminals that miss the deadline (with safe delays if requested) or do not fit
+    /// their memory.
     pub n_late: usize,
     /// Mean loss of the terminals, before minus after.
     pub loss_decrease: f64,
-    /// Success at the end of training, as it looks after the round.
+    /// Success at the end of training, predicted after the round.
     pub success: f64,
     /// Terms of the reward.
     pub reward: Reward,
 }
 
-/// How the band is dealt out in a round.
+/// Division of the band in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Band {
     aggregates: bool,
@@ -183,9 +184,9 @@ impl Twin {
         }
     }
 
-    /// Moves a state on to a later round, which the observation names: how fast training goes, what
-    /// losses will do until the end, and the success that they promise are those of that round. For
-    /// futures that are longer than a plan.
+    /// Advances a state to a later round, which the observation names: speed of training, expected
+    /// change of losses until the end, and predicted success are those of that round. For futures
+    /// that are longer than a plan.
     pub fn move_to(&self, state: &mut TwinState, seen: &Observation) {
         state.round = seen.round;
         state.tempo = self.tempo(seen);
@@ -205,8 +206,8 @@ impl Twin {
         }
     }
 
-    /// Imagines one round: predicts it and moves the state on. Nothing in the twin changes and
-    /// nothing is allocated.
+    /// Imagines one round: predicts it and advances the state. Nothing in the twin changes and no
+    /// memory is allocated.
     pub fn step(
         &self,
         state: &mut TwinState,
@@ -237,7 +238,7 @@ impl Twin {
         prediction
     }
 
-    /// How the band is dealt out: the scheduled terminals share what pending uploads leave.
+    /// Division of the band: the scheduled terminals share what pending uploads leave.
     pub(super) fn band(&self, state: &TwinState, actions: &[TerminalDecision]) -> Band {
         let limits = &self.nominal.cost.limits;
         let aggregates = self.aggregates(state.round);
@@ -256,7 +257,7 @@ impl Twin {
         Band { aggregates, slice, scale, asked: Hertz(asked), n_scheduled }
     }
 
-    /// What a terminal is to do over which link; none if it is not involved.
+    /// A terminal's task in the round and its link; `None` if it is not involved.
     #[inline]
     pub(super) fn exchange(
         &self,
@@ -351,7 +352,7 @@ impl Twin {
         )
     }
 
-    /// Losses after the round, and the success they promise.
+    /// Losses after the round, and the predicted success.
     fn step_learning(
         &self,
         state: &mut TwinState,
@@ -370,7 +371,7 @@ impl Twin {
         prediction.success = self.cautious_success(&state.log_loss, &state.variance, state.outlook);
     }
 
-    /// What log-losses will do from a round to the last, by the power law of learning curves.
+    /// Expected change of log-losses from a round to the last, by the power law of learning curves.
     fn outlook(&self, seen: &Observation) -> Outlook {
         let LearningCurve { earliest, spread } = self.options.curve;
         let round = seen.round.max(earliest) as f64;
@@ -379,7 +380,7 @@ impl Twin {
         Outlook { fall, sd: spread * fall }
     }
 
-    /// Success at the end over all terminals, the doubt about each loss held against it.
+    /// Success at the end over all terminals, reduced by the uncertainty of each loss.
     fn cautious_success(&self, log_loss: &[f64], variance: &[f64], outlook: Outlook) -> f64 {
         let caution = self.options.caution;
         let all = log_loss.iter().zip(variance).enumerate();

@@ -19,14 +19,14 @@ pub use groups::Pair;
 use terminals::{Count, TerminalCurves};
 pub(super) use terminals::{Deviation, deviation_of};
 
-/// Whose success a curve is of.
+/// Unit that a success curve belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
-    /// That of a task, by the counts of all its terminals together: version 1.
+    /// A task, with the counts of all its terminals together: version 1.
     #[default]
     Task,
-    /// That of a terminal, by its own counts and those of the others.
+    /// A terminal, with its own counts and those of the others.
     Terminal,
 }
 
@@ -52,27 +52,26 @@ pub struct TaskOptions {
     pub group_sd: f64,
     /// Standard deviation of a group's slope around that of all.
     pub group_slope_sd: f64,
-    /// Weight of a measurement relative to the one after it. This and the following ones, up to
-    /// `turns`, are of curves by task.
+    /// Weight of a measurement relative to the one after it. This key and those up to `turns` apply
+    /// to curves by task.
     pub keep: f64,
     /// Standard deviation, in logits, by which success differs from its curve.
     pub scatter: f64,
-    /// What is believed of the distance from the curve before any measurement weighs as much as so
-    /// many square logits.
+    /// Prior of the distance from the curve: its weight, in square logits.
     pub wander_weight: f64,
     /// Weight of a distance from the curve relative to that of the measurement after it.
     pub wander_keep: f64,
-    /// One distance counts for no more than this many times its expected square.
+    /// Largest square of a distance that counts, over its expected square.
     pub wander_most_square: f64,
     /// Largest variance of the distance from the curve, in square logits.
     pub wander_most: f64,
     /// Measurements that are kept of each group.
     pub most_pairs: usize,
-    /// How often the curves of the groups and of all groups are fitted in turns.
+    /// Number of alternating fits of the curves of the groups and of all groups.
     pub turns: usize,
     /// Bounds of the success that the group's curve adds as one episode to a true success.
     pub anchor_bounds: [f64; 2],
-    /// Whose success a curve is of: `task` or `terminal`.
+    /// Unit that a success curve belongs to: `task` or `terminal`.
     #[serde(default, skip_serializing_if = "By::is_default")]
     pub by: By,
     /// Assumptions of curves by terminal.
@@ -80,20 +79,20 @@ pub struct TaskOptions {
     pub terminal: TerminalOptions,
 }
 
-/// Assumptions of curves by terminal, beside those of all curves. Everything is in logits; drifts are
-/// from one measurement to the next.
+/// Assumptions of curves by terminal, in addition to those of all curves. Everything is in logits;
+/// drifts are from one measurement to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TerminalOptions {
     /// Standard deviation of a terminal's level around that of its group.
     pub sd: f64,
-    /// Share of a terminal's distance from its group that is left at the next measurement.
+    /// Share of a terminal's distance from its group that remains at the next measurement.
     pub keep: f64,
-    /// Standard deviation by which a terminal drifts beside that.
+    /// Standard deviation of an additional drift of a terminal.
     pub drift: f64,
-    /// Standard deviation by which a group drifts.
+    /// Standard deviation of the drift of a group.
     pub group_drift: f64,
-    /// Standard deviation by which all drift together.
+    /// Standard deviation of the common drift of all.
     pub all_drift: f64,
 }
 
@@ -115,23 +114,23 @@ impl TerminalOptions {
 pub struct Outlook {
     /// Its predicted decrease.
     pub fall: f64,
-    /// Standard deviation of that.
+    /// Its standard deviation.
     pub sd: f64,
 }
 
 /// State of one terminal's success.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TaskPart {
-    /// Log-loss and logit of its curve, where the truth was received.
+    /// Log-loss and logit of its curve, if the true success was received.
     pub anchor: Option<[f64; 2]>,
-    /// What it adds to the level of its group; nothing where curves are by task.
+    /// Deviation from the level of its group; nothing for curves by task.
     pub deviation: Deviation,
-    /// Variance of what it shares with others.
+    /// Variance of its part in common with others.
     pub shared_doubt: f64,
 }
 
 impl TaskPart {
-    /// The terminal leaves: what is shared will change without it.
+    /// The terminal leaves: the common part changes without it.
     pub(super) fn leave(&mut self) {
         self.deviation = self.deviation.untied(self.shared_doubt);
         self.shared_doubt = 0.0;
@@ -151,11 +150,11 @@ pub struct TaskTwin {
     options: TaskOptions,
     curves: Curves,
     n_groups: usize,
-    /// Measurements learned from.
+    /// Number of measurements.
     n_measured: u64,
     track: Track,
     own_track: Track,
-    /// Log-loss and logit of success on a terminal's curve, where the truth was received.
+    /// Log-loss and logit of success on a terminal's curve, if the true success was received.
     anchors: Vec<Option<[f64; 2]>>,
 }
 
@@ -171,7 +170,7 @@ impl TaskTwin {
         Self { options, curves, n_groups, n_measured: 0, track, own_track, anchors }
     }
 
-    /// Says what the terminals' log-losses are; the first ones known centre a group's curves.
+    /// Sets the terminals' log-losses; the first known ones centre a group's curves.
     pub fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
         match &mut self.curves {
             Curves::Groups(curves) => curves.centre(log_loss_of),
@@ -186,7 +185,8 @@ impl TaskTwin {
         logistic(start - slope * log_loss)
     }
 
-    /// The line of a terminal: its most likely logit is the first less the second times its log-loss.
+    /// The line of a terminal: its most likely logit is the first minus the second times its
+    /// log-loss.
     #[inline]
     pub fn line(&self, terminal: usize) -> (f64, f64) {
         let (start, slope) = match &self.curves {
@@ -199,7 +199,7 @@ impl TaskTwin {
         }
     }
 
-    /// Variance of a terminal's logit that its curve leaves.
+    /// Remaining variance of a terminal's logit, given its curve.
     fn doubt(&self, terminal: usize) -> f64 {
         match &self.curves {
             Curves::Groups(_) => 0.0,
@@ -207,8 +207,9 @@ impl TaskTwin {
         }
     }
 
-    /// True successes of single terminals, each with its log-loss of that moment. A curve by task,
-    /// its slope aside, then goes through them; curves by terminal learn from them as from any count.
+    /// Receives true successes of single terminals, each with its log-loss of that moment. A curve
+    /// by task then passes through them, with its slope unchanged; curves by terminal learn from
+    /// them as from any count.
     pub(super) fn be_told(&mut self, told: &[(usize, f64, SuccessCount)]) {
         match &mut self.curves {
             Curves::Groups(_) => {
@@ -222,8 +223,9 @@ impl TaskTwin {
         }
     }
 
-    /// Lets a terminal's curve, its slope aside, go through what was truly measured at this loss.
-    /// The group's curve counts as one episode, so that none of few is not never.
+    /// Shifts a terminal's curve, with its slope unchanged, through a true success at this loss.
+    /// The group's curve counts as one episode, so that no success in few episodes does not mean
+    /// zero.
     fn anchor(&mut self, terminal: usize, log_loss: f64, count: SuccessCount) {
         self.anchors[terminal] = None;
         let [least, most] = self.options.anchor_bounds;
@@ -262,7 +264,7 @@ impl TaskTwin {
         }
     }
 
-    /// Other terminals, with the groups they belong to and what is known of each.
+    /// Replaces the terminals, each with its group and its state.
     pub(super) fn set_terminals(&mut self, groups: Vec<usize>, parts: &[TaskPart]) {
         self.anchors = parts.iter().map(|part| part.anchor).collect();
         match &mut self.curves {
@@ -278,13 +280,14 @@ impl TaskTwin {
         self.anchors.iter().copied()
     }
 
-    /// Anchors the curves where they were.
+    /// Restores the anchors of the curves.
     pub(super) fn set_anchors(&mut self, anchors: Vec<Option<[f64; 2]>>) {
         self.anchors = anchors;
     }
 
-    /// The line of expected success at the end of training, when the log-loss will have moved as the
-    /// outlook says: the expectation of a logistic over a normal law is nearly a flatter logistic.
+    /// The line of expected success at the end of training, after the predicted change of the
+    /// log-loss: the expectation of a logistic over a normal law is approximately a flatter
+    /// logistic.
     pub fn line_ahead(&self, terminal: usize, outlook: Outlook) -> (f64, f64) {
         let (start, slope) = self.line(terminal);
         let flatter = flatter((slope * outlook.sd).powi(2) + self.doubt(terminal));
@@ -362,12 +365,12 @@ impl TaskTwin {
         &self.own_track
     }
 
-    /// Measurements that were learned from.
+    /// Number of measurements.
     pub fn n_measured(&self) -> u64 {
         self.n_measured
     }
 
-    /// Measured points that a group's curve is fitted to, oldest first; none where curves are by
+    /// Measured points to which a group's curve is fitted, oldest first; `None` for curves by
     /// terminal.
     pub fn pairs(&self, group: usize) -> &[Pair] {
         match &self.curves {
@@ -376,8 +379,8 @@ impl TaskTwin {
         }
     }
 
-    /// Learns from a measurement of all groups at these log-losses of all terminals, with the counts
-    /// of each terminal where they are known.
+    /// Learns from a measurement of all groups at these log-losses of all terminals, with the
+    /// counts of each terminal if they are known.
     pub fn calibrate(
         &mut self,
         log_losses: &[f64],
@@ -419,7 +422,8 @@ fn logistic(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// By how much flatter a logistic is in the mean over a normal law of its logit with this variance.
+/// Factor by which a logistic is flatter in the mean over a normal law of its logit with this
+/// variance.
 fn flatter(variance: f64) -> f64 {
     (1.0 + std::f64::consts::FRAC_PI_8 * variance).sqrt()
 }

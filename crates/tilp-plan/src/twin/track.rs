@@ -2,13 +2,13 @@
 
 use super::normal::Z_90;
 
-/// Share that an old prediction keeps at each new one.
+/// Weight of an old prediction relative to the next one.
 const KEEP: f64 = 0.998;
 
-/// Recency-weighted errors of predictions, each with the standard deviation it claimed.
+/// Recency-weighted errors of predictions, each with its predicted standard deviation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Track {
-    /// Predictions counted, old ones by less.
+    /// Weighted number of predictions.
     pub weight: f64,
     error: f64,
     square: f64,
@@ -16,12 +16,12 @@ pub struct Track {
 }
 
 impl Track {
-    /// Counts a prediction: realised minus predicted, and the standard deviation claimed.
+    /// Adds a prediction: realised minus predicted, and the predicted standard deviation.
     pub fn add(&mut self, error: f64, sd: f64) {
         self.add_covered(error, error.abs() <= Z_90 * sd);
     }
 
-    /// Counts a prediction whose 90 % interval did or did not hold.
+    /// Adds a prediction whose 90 % interval did or did not contain the value.
     pub fn add_covered(&mut self, error: f64, covered: bool) {
         let keep = |old: f64, new: f64| KEEP * old + new;
         self.weight = keep(self.weight, 1.0);
@@ -30,7 +30,7 @@ impl Track {
         self.covered = keep(self.covered, if covered { 1.0 } else { 0.0 });
     }
 
-    /// Mean error; none without a prediction.
+    /// Mean error; `None` without a prediction.
     pub fn bias(&self) -> Option<f64> {
         self.mean(self.error)
     }

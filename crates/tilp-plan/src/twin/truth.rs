@@ -14,7 +14,7 @@ use crate::snapshot::{Snapshot, SnapshotError};
 /// Episodes of a count, at most.
 const MOST_EPISODES: u64 = 1 << 40;
 
-/// Variance of what is certain: not zero, so that rounding is no violation.
+/// Variance of a known value: not zero, so that rounding is no violation.
 pub(super) const CERTAIN: f64 = 1e-18;
 
 /// Fading powers of rounds to come.
@@ -39,7 +39,7 @@ pub(super) struct Told {
     pub foresight: Option<Arc<Foresight>>,
     /// The losses are received: reports of them are ignored.
     pub losses: bool,
-    /// Last received success, per terminal; it waits here until the terminal has a loss.
+    /// Last received success, per terminal, until the terminal has a loss.
     waiting: Vec<Option<SuccessCount>>,
 }
 
@@ -96,7 +96,8 @@ impl Twin {
         self.task.be_told(&told);
     }
 
-    /// Writes truth that is not received soon again. Fading and losses are received before every decision.
+    /// Writes received truth that is not received again soon. Fading and losses are received before
+    /// every decision.
     pub fn save_told(&self, snapshot: &mut Snapshot) {
         let anchors = self.task.anchors().flat_map(|one| one.unwrap_or([f64::NAN; 2]));
         snapshot.put_f64("oracle/anchors", anchors.collect());
@@ -106,7 +107,7 @@ impl Twin {
         snapshot.put_u64("oracle/waiting", self.told.waiting.iter().flat_map(count).collect());
     }
 
-    /// Takes it back.
+    /// Restores it.
     pub fn restore_told(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         const ANCHORS: &str = "oracle/anchors";
         let anchors = snapshot.known_f64(ANCHORS, 2 * self.nominal.hardware.len(), f64::MAX)?;

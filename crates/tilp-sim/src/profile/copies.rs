@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use super::Law;
 use crate::round::TerminalId;
 
-/// What a terminal's copy of a layer was trained with since the last aggregation.
+/// Training of a terminal's copy of a layer since the last aggregation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OwnCopy {
     /// Weighted number of samples.
@@ -22,7 +22,7 @@ pub(super) struct OwnCopy {
 /// The same of a copy that several terminals train.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SharedCopy {
-    /// Samples of each terminal that is ever there.
+    /// Samples of each terminal of the run, present or not.
     pub(super) samples: Vec<f64>,
     /// Steps.
     pub(super) steps: f64,
@@ -33,7 +33,7 @@ impl SharedCopy {
         Self { samples: vec![0.0; n_terminals], steps: 0.0 }
     }
 
-    /// One step with the samples of these terminals; none without a terminal.
+    /// One step with the samples of these terminals; `None` without a terminal.
     fn step(&mut self, parts: impl Iterator<Item = (TerminalId, f64)>) {
         let mut parts = parts.peekable();
         if parts.peek().is_some() {
@@ -82,11 +82,11 @@ pub(super) struct Part {
     pub(super) samples: f64,
     /// Steps on the terminal.
     pub(super) steps: f64,
-    /// What is left of a step of the terminal's own layers.
+    /// Remaining share of a step of the terminal's own layers.
     pub(super) front: f64,
 }
 
-/// Which layers have more copies than one on each terminal and one at the server.
+/// Which layers have several copies: one per terminal or edge server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tier {
     /// Every terminal has its own copy of the layers up to this one.
@@ -108,12 +108,12 @@ impl Tier {
 pub(super) struct LayerCopies {
     /// Share of the trained parameters that each layer has.
     shares: Vec<f64>,
-    /// Samples of each terminal that are in the model since the last aggregation, by merit and by
-    /// the layers that they have reached.
+    /// Samples of each terminal that have entered the model since the last aggregation, weighted by
+    /// their worth and by the share of layers that they have reached.
     pub(super) settled: Vec<f64>,
     pub(super) members: BTreeMap<TerminalId, Holdings>,
     pub(super) server: Vec<SharedCopy>,
-    /// Of each edge server, its copy of every layer; none where it has no copy.
+    /// Of each edge server, its copy of every layer; `None` if it has no copy.
     pub(super) edges: Vec<Vec<Option<SharedCopy>>>,
 }
 
@@ -155,7 +155,7 @@ impl LayerCopies {
         own.layers[..own.held].iter().take_while(|copy| copy.steps > 0.0).count()
     }
 
-    /// Terminals leave and join so that these are there.
+    /// Lets terminals leave and join so that these are present.
     pub(super) fn gather(&mut self, wanted: &BTreeSet<TerminalId>) {
         let n_layers = self.n_layers();
         self.members.retain(|id, _| wanted.contains(id));
@@ -205,7 +205,7 @@ impl LayerCopies {
         }
     }
 
-    /// Samples of each terminal that would be in the model after an aggregation of all copies.
+    /// Samples of each terminal in the model after an aggregation of all copies.
     pub(super) fn used(&self, law: &Law) -> Vec<f64> {
         let mut used = self.settled.clone();
         for layer in 1..=self.n_layers() {
@@ -214,8 +214,8 @@ impl LayerCopies {
         used
     }
 
-    /// Aggregates the layers up to `last` and all that any terminal has trained. Copies of terminals
-    /// that are not in `arrived` are lost; afterwards no terminal holds current layers.
+    /// Aggregates the layers up to `last` and all layers that any terminal has trained. Copies of
+    /// terminals that are not in `arrived` are lost; afterwards no terminal holds current layers.
     pub(super) fn aggregate(&mut self, law: &Law, last: usize, arrived: &[TerminalId]) {
         let trained = self.members.values().map(Holdings::last_trained).max().unwrap_or(0);
         self.settle(law, 1..=last.max(trained), |id| arrived.contains(&id));
@@ -243,8 +243,8 @@ impl LayerCopies {
         self.settled = settled;
     }
 
-    /// Adds what the mean of all copies of a layer has learned, weighted by their samples. Copies of
-    /// terminals that do not count are left out.
+    /// Adds the training behind the mean of all copies of a layer, weighted by their samples.
+    /// Copies of terminals that do not count are left out.
     fn merge(
         &self,
         law: &Law,
@@ -273,7 +273,7 @@ impl LayerCopies {
         if total <= 0.0 {
             return;
         }
-        // The mean copy has moved by this many steps, each with the samples of all copies.
+        // The mean copy has been trained by this many steps, each with the samples of all copies.
         let steps = weighted / total;
         let merit = law.merit(total / steps, steps, 1.0 - squares / (total * total));
         let factor = merit * self.shares[layer - 1];

@@ -10,8 +10,8 @@ use crate::tasks::EpisodeSet;
 use crate::world::{Examiner, Schedule};
 
 /// Measures success and losses under a law. An episode has a number between 0 and 1, drawn from its
-/// set, terminal and index; it succeeds if the law's probability is above it. So counts are binomial,
-/// sets share no episode, and the same episodes tell a better model from a worse one.
+/// set, terminal and index; it succeeds if the law's probability is above it. Counts are therefore
+/// binomial, sets share no episode, and two models are compared on the same episodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LawExaminer {
     /// The law.
@@ -72,7 +72,7 @@ impl Examiner<LawLearner> for LawExaminer {
         self.counts(set, first, per_terminal, terminals, model)
     }
 
-    /// The law's own losses: they need no samples.
+    /// The law's own losses, for which no samples are needed.
     fn losses(
         &self,
         _learner: &LawLearner,

@@ -21,24 +21,25 @@ pub struct LawRanges {
     pub scale_samples: [f64; 2],
     /// That power.
     pub power: [f64; 2],
-    /// Worth of a sample of another terminal with the same task; an own one is worth 1.
+    /// Worth of a sample of another terminal with the same task, relative to an own one.
     pub kin: [f64; 2],
     /// Worth of a sample of a terminal with another task.
     pub other: [f64; 2],
-    /// Passes over the same data after which further ones are worth a third of the first; in
+    /// Passes over the same data after which a further pass is worth a third of the first; in
     /// logarithms.
     pub passes: [f64; 2],
-    /// Samples of a step after which twice as many are hardly better; in logarithms.
+    /// Samples of a step beyond which doubling them gains little; in logarithms.
     pub critical_batch: [f64; 2],
-    /// Variance that compression to a tenth adds to a gradient, over the variance between samples.
+    /// Variance that compression to a tenth adds to a gradient, relative to the variance between
+    /// samples.
     pub noise: [f64; 2],
-    /// What each local step beyond the first takes from the mean of copies that were trained apart.
+    /// Loss of the mean of separately trained copies by each local step after the first.
     pub drift: [f64; 2],
-    /// What is left of a front layer's step if its gradient is the mean of all terminals'.
+    /// Remaining share of a front layer's step if its gradient is the mean of all terminals'.
     pub broadcast: [f64; 2],
     /// Success of the base policy, of each task.
     pub base_success: [f64; 2],
-    /// Logits of success for each unit by which the logarithm of the loss falls, of each task.
+    /// Logits of success per unit by which the logarithm of the loss falls, of each task.
     pub slope: [f64; 2],
     /// Standard deviation of a terminal's logit of success around its task's.
     pub terminal_sd: f64,
@@ -48,8 +49,7 @@ pub struct LawRanges {
     pub gradient: [f64; 2],
 }
 
-/// What is known of the terminals that are ever there; entry `n` belongs to the terminal with id
-/// `n`.
+/// Data of all terminals of the run, present or not; entry `n` belongs to the terminal with id `n`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     /// Index of the task of each.
@@ -120,7 +120,7 @@ impl Law {
         }
     }
 
-    /// Number of terminals that are ever there.
+    /// Number of terminals of the run, present or not.
     pub fn n_terminals(&self) -> usize {
         self.members.tasks.len()
     }
@@ -135,36 +135,36 @@ impl Law {
         self.members.n_samples[n]
     }
 
-    /// What a sample is worth that was compressed by `q`, against an uncompressed one: compression
-    /// adds variance to the gradient, so that more samples are needed for the same mean.
+    /// Worth of a sample that was compressed by `q`, relative to an uncompressed one: compression
+    /// adds variance to the gradient, so more samples are needed for the same mean.
     pub fn worth(&self, q: f64) -> f64 {
         1.0 / (1.0 + self.noise * relative_noise(self.compressor, q))
     }
 
-    /// By how much compression raises the loss that a terminal reports.
+    /// Increase of the reported loss by compression.
     pub fn blur(&self, q: f64) -> f64 {
         1.0 / self.worth(q)
     }
 
-    /// What is left of a front layer's step if its gradient is the mean of all terminals'.
+    /// Remaining share of a front layer's step if its gradient is the mean of all terminals'.
     pub fn broadcast(&self) -> f64 {
         self.broadcast
     }
 
-    /// What a sample is worth in the mean of copies that were trained apart, `steps` steps each with
-    /// `samples` samples of all copies together in a step. `spread` is 0 for a single copy and near 1
-    /// for many.
+    /// Worth of a sample in the mean of copies that were trained separately, with `steps` steps
+    /// each and `samples` samples of all copies together in a step. `spread` is 0 for a single copy
+    /// and near 1 for many.
     ///
-    /// A step with K samples counts as K / (1 + K / B): with few samples every one counts, with many
-    /// more than the critical batch B only the step does.
+    /// A step with K samples counts as K / (1 + K / B): far below the critical batch B it grows
+    /// with the samples, far above B it hardly does.
     pub fn merit(&self, samples: f64, steps: f64, spread: f64) -> f64 {
         let batch = 1.0 + samples / self.critical_batch;
         let drift = 1.0 + self.drift * (steps - 1.0).max(0.0) * spread;
         1.0 / (batch * drift)
     }
 
-    /// Effective samples behind the loss of each terminal, from the samples of each terminal that
-    /// were used. Own samples count in full, others less.
+    /// Effective samples behind the loss of each terminal, from the used samples of each terminal.
+    /// Own samples count fully, others less.
     pub fn effective(&self, used: &[f64]) -> Vec<f64> {
         let distinct: Vec<f64> =
             used.iter().enumerate().map(|(n, u)| self.distinct(n, *u)).collect();
@@ -181,7 +181,7 @@ impl Law {
         self.members.tasks.iter().zip(&distinct).map(one).collect()
     }
 
-    /// What `used` samples of a terminal are worth if those beyond its data set are repeats. The
+    /// Worth of `used` samples of a terminal if those beyond its data set are repetitions. The
     /// worth of a further pass falls exponentially.
     fn distinct(&self, n: usize, used: f64) -> f64 {
         let there = self.n_samples(n) as f64;
@@ -217,9 +217,9 @@ impl Law {
     }
 }
 
-/// Variance that compression adds to what is sent; 1 where a tenth of the bits is left. Stochastic
-/// rounding halves its step with every bit. Of a sparse message, rescaled to be unbiased, the variance
-/// is that of the share that is left out over the share that is sent.
+/// Variance that compression adds to a message, in units of that of a tenth of the bits. Stochastic
+/// rounding halves its step with every bit. For a sparse message, rescaled to be unbiased, the
+/// variance is the omitted share over the sent share.
 fn relative_noise(compressor: Compressor, q: f64) -> f64 {
     const BITS: f64 = 32.0;
     match compressor {

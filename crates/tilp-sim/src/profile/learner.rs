@@ -39,12 +39,12 @@ impl LawLearner {
         &self.law
     }
 
-    /// Effective samples behind the loss of each terminal with what would be deployed now.
+    /// Effective samples behind the loss of each terminal if all copies were aggregated now.
     pub fn effective(&self) -> Vec<f64> {
         self.law.effective(&self.copies.used(&self.law))
     }
 
-    /// Terminals side by side.
+    /// Terminals train in parallel.
     fn together(
         &mut self,
         round: u64,
@@ -66,14 +66,15 @@ impl LawLearner {
         outcomes
     }
 
-    /// What a participant reports. Sizes of messages are the cost model's; nothing is sent here.
+    /// The report of a participant. Message sizes are those of the cost model; nothing is sent
+    /// here.
     fn outcome(&self, round: u64, one: &Participant, local: Local, effective: &[f64]) -> Outcome {
         let n = one.terminal.0 as usize;
         let loss = self.law.loss(n, effective[n]);
         let seed = self.seed.named("minibatch").at(round).at(n as u64);
         let [loss_factor, gradient_factor] = self.law.minibatch_factors(seed);
         let is_whole = one.cut == self.copies.n_layers();
-        // What trains the whole model compresses only the change that it sends.
+        // A terminal that trains the whole model compresses only the update that it sends.
         let blur = if is_whole { 1.0 } else { self.law.blur(one.q) };
         let front = self.copies.share_up_to(one.cut);
         let norm = |share: f64| self.law.gradient_norm(n, loss, share) * gradient_factor;
@@ -98,7 +99,8 @@ impl LawLearner {
         self.batch.min(self.law.n_samples(id.0 as usize))
     }
 
-    /// One after another. With `hand_on` the copies of one are aggregated before the next begins.
+    /// Terminals train one after another. With `hand_on` the copies of one are aggregated before
+    /// the next begins.
     fn one_by_one(
         &mut self,
         round: u64,
@@ -121,7 +123,7 @@ impl LawLearner {
         outcomes
     }
 
-    /// `Ok` if every participant is a member, comes once and has a possible cut.
+    /// `Ok` if every participant is a member, occurs once and has a possible cut.
     fn check(&self, participants: &[Participant]) -> Result<(), RoundError> {
         let last = self.copies.n_layers();
         let mut seen = BTreeSet::new();

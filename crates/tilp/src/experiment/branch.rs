@@ -121,7 +121,7 @@ impl Branch {
         });
         let files: Files = stream.files().tables(&stream.history)?.checkpoint(&state);
         let files = files.scenario(&self.child.scenario.to_toml()).manifest(&manifest);
-        // The rounds before were decided under other values: they cannot be repeated with these.
+        // The rounds before were decided with other values, so they cannot be repeated with these.
         let files = match self.overrides.is_empty() || self.child.planner_states == 0 {
             true => files,
             false => files.kept_planner(&state),

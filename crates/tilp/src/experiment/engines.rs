@@ -1,4 +1,4 @@
-//! The table-top suite in both engines: how far their results agree.
+//! The table-top suite in both engines, compared.
 
 use rayon::prelude::*;
 
@@ -17,7 +17,7 @@ const EXPERT: f64 = 0.95;
 /// The share of the episodes of each task in which it must succeed.
 const EXPERT_TASK: f64 = 0.80;
 
-/// How much is tried.
+/// Size of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// Seed of cells and episodes.
@@ -37,19 +37,19 @@ pub struct Agreement {
     pub expert: [SuccessCount; 2],
     /// Success of the scenario's base policy.
     pub base: [SuccessCount; 2],
-    /// How far the hands are apart under the same actions.
+    /// Distance of the hands under the same actions.
     pub hand: Apart,
-    /// How far the objects are apart under the same actions.
+    /// Distance of the objects under the same actions.
     pub object: Apart,
 }
 
-/// How far two engines carry a point apart, both given the actions of rapier's expert; medians
-/// over episodes, in metres.
+/// Distance of a point in two engines, both with the actions of rapier's expert; medians over
+/// episodes, in metres.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Apart {
     /// At the end of the episode.
     pub end_m: f64,
-    /// At the worst moment of the episode.
+    /// The largest distance in an episode.
     pub most_m: f64,
 }
 
@@ -138,7 +138,7 @@ impl Trial {
         }
     }
 
-    /// Gives robots in both engines the same actions, whatever comes of them.
+    /// Applies the same actions to robots in both engines, whatever the results.
     fn follow(&self, episode: &Episode, actions: &[[f32; ACTION]]) -> [Apart; 2] {
         let mut robots = self
             .cells

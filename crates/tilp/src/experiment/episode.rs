@@ -1,4 +1,4 @@
-//! One episode of one robot with every state of it, to be drawn.
+//! One episode of one robot with all its states, to be drawn.
 
 use crate::round::TerminalId;
 use crate::scenario::{
@@ -8,29 +8,29 @@ use crate::split::model::Weights;
 use crate::split::policy::Policy;
 use crate::tasks::{EpisodeSet, Scene};
 
-/// An episode that a run has measured, or would have.
+/// An episode that a run has measured, or could have measured.
 #[derive(Clone, Debug)]
 pub struct EpisodeSpec<'a> {
     /// The scenario of the run.
     pub scenario: &'a Scenario,
     /// Its seed.
     pub seed: u64,
-    /// Whose robot.
+    /// The terminal of the robot.
     pub terminal: TerminalId,
-    /// The round after which the robot is measured: its work may change over a run.
+    /// The round after which the robot is measured: its task may change during a run.
     pub round: u64,
     /// The set of episodes.
     pub set: EpisodeSet,
     /// Place in the set.
     pub index: u64,
-    /// What moves the robot.
+    /// Source of the robot's actions.
     pub brain: Brain<'a>,
 }
 
-/// What moves a robot.
+/// Source of a robot's actions.
 #[derive(Clone, Copy, Debug)]
 pub enum Brain<'a> {
-    /// The policy that the run started from.
+    /// The policy at the start of the run.
     Base,
     /// The policy in these untrusted bytes: `model.safetensors` of the run.
     Trained(&'a [u8]),
@@ -45,7 +45,7 @@ pub struct RecordedEpisode {
     pub task: &'static str,
     /// Control steps per second.
     pub steps_per_second: f64,
-    /// States, the one at the start included.
+    /// States, including the one at the start.
     pub scenes: Vec<Scene>,
     /// Whether the task was done in time.
     pub is_success: bool,
@@ -57,7 +57,7 @@ pub enum EpisodeError {
     /// The scenario cannot be put together.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// Learning by a law: nothing moves.
+    /// Learning follows a law: there are no robots.
     #[error("the scenario has no robots: learning follows a law")]
     NoRobots,
     /// The suite has no drawings.
@@ -116,7 +116,7 @@ impl EpisodeSpec<'_> {
         Ok(RecordedEpisode { task, steps_per_second: STEPS_PER_SECOND, scenes, is_success })
     }
 
-    /// The policy with its weights; none for the expert.
+    /// The policy with its weights; `None` for the expert.
     fn mover(&self) -> Result<Option<(Policy, Weights)>, EpisodeError> {
         match self.brain {
             Brain::Expert => Ok(None),

@@ -169,7 +169,7 @@ impl RunSpec {
         if let Some(note) = note {
             manifest["note"] = json!(note);
         }
-        // A library that is found when the program starts is a part that no build can know.
+        // A library that is found at the start of the program is not known at build time.
         let engine = Engine::from_name(self.scenario.engine()).filter(|_| note.is_none());
         if let Some((engine, version)) = engine.and_then(|one| Some((one, one.version()?))) {
             manifest["engine"] = json!(engine.name());

@@ -1,4 +1,5 @@
-//! Whether a run was stable: its policy never fell far below the base policy, and was not lost again.
+//! Whether a run was stable: its policy never fell far below the base policy, and did not end far
+//! below its best.
 
 use std::ops::RangeInclusive;
 

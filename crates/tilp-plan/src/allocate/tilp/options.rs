@@ -71,32 +71,32 @@ pub struct TilpOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartOptions {
-    /// Mean power, as a share of the most.
+    /// Mean power, as a share of the maximum.
     pub power: f32,
-    /// Mean compression, as a share of the most.
+    /// Mean compression, as a share of the maximum.
     pub compression: f32,
     /// Standard deviations of bandwidth, power and compression, before squashing.
     pub deviations: [f32; 3],
-    /// Bounds of the probability of a terminal to be scheduled where all are alike.
+    /// Bounds of the probability of being scheduled, if it is the same for all terminals.
     pub scheduled_bounds: [f64; 2],
-    /// Probability to be scheduled of the `start_scheduled` terminals that are worth most, and of as
-    /// many after them.
+    /// Probability of being scheduled: of the `start_scheduled` terminals of the highest worth, and of
+    /// as many after them.
     pub scheduled_best: [f32; 2],
-    /// Probability to be scheduled of all others.
+    /// Probability of being scheduled of all others.
     pub scheduled_rest: f32,
-    /// By how much the logit of a cut falls with every place in the list of cuts.
+    /// Decrease of the logit of a cut with every place in the list of cuts.
     pub cut_logit: f32,
-    /// By how much it falls at most.
+    /// Largest decrease.
     pub most_cut_logit: f32,
-    /// Bounds of the probability to be scheduled in what the actor proposes.
+    /// Bounds of the probability of being scheduled in the actor's proposals.
     pub actor_bounds: [f32; 2],
 }
 
-/// How terminals are put in the order of their worth: gain in success per second.
+/// Order of the terminals by worth: gain in success per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorthOptions {
-    /// Share of the band and of a round's samples that a terminal is judged with.
+    /// Share of the band and of a round's samples that is assumed for a terminal.
     pub share: f64,
     /// Added to the time of every terminal, as a share of the deadline.
     pub overhead: f64,
@@ -106,15 +106,15 @@ pub struct WorthOptions {
     pub least_gain: f64,
 }
 
-/// Sequences that a search tries beside what it draws: every combination of these.
+/// Sequences that a search tries in addition to the drawn ones: every combination of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SuggestionOptions {
-    /// Numbers of scheduled terminals, those that are worth most.
+    /// Numbers of scheduled terminals; those of the highest worth are scheduled.
     pub sizes: Vec<usize>,
-    /// Powers, as shares of the most.
+    /// Powers, as shares of the maximum.
     pub powers: Vec<f32>,
-    /// Compressions, as shares of the most.
+    /// Compressions, as shares of the maximum.
     pub compressions: Vec<f32>,
 }
 
@@ -122,7 +122,7 @@ pub struct SuggestionOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecoderOptions {
-    /// The needs of terminals are compared at this share of the band each.
+    /// Share of the band at which the needs of terminals are compared.
     pub band_share: f32,
     /// Width, in natural logarithms, of the range over which the sampled number shifts a share.
     pub reach: f32,

@@ -19,16 +19,15 @@ use crate::units::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriceOptions {
-    /// Whether budgets become prices; else the weights of the reward are fixed.
+    /// Whether budgets become prices; otherwise the weights of the reward are fixed.
     pub adaptive: bool,
     /// Weight of the rounds so far relative to the last one in the ratio of gain to use.
     pub memory: f64,
-    /// By how much, as a power of e, a budget gets dearer whose used share is ahead of the mean of all
-    /// budgets by one.
+    /// Rise of a budget's price, as a power of e, if its used share is above the mean of all by one.
     pub balance: f64,
     /// Share of its fixed weight that a quantity without a budget keeps.
     pub unbudgeted: f64,
-    /// Least gain of a round that the price is computed with.
+    /// Least gain of a round in the computation of the price.
     pub least_gain: f64,
 }
 

@@ -75,9 +75,9 @@ pub struct TilpSettings {
     pub actor: bool,
     /// The critic values the end of the horizon.
     pub critic: bool,
-    /// Search; else the actor's most likely action.
+    /// Search; otherwise the actor's most likely action is executed.
     pub cem: bool,
-    /// The reward is the gain in success; else the loss decrease.
+    /// The reward is the gain in success; otherwise the loss decrease.
     pub task_driven: bool,
     /// The search beyond the plain method.
     pub search: SearchOptions,
@@ -89,9 +89,9 @@ pub struct TilpSettings {
     pub prices: PriceOptions,
     /// The distribution that a search starts from.
     pub start: StartOptions,
-    /// How terminals are put in the order of their worth.
+    /// Order of the terminals by worth.
     pub worth: WorthOptions,
-    /// Sequences that a search tries beside what it draws.
+    /// Sequences that a search tries in addition to the drawn ones.
     pub suggestions: SuggestionOptions,
     /// How a candidate becomes a decision.
     pub decoder: DecoderOptions,
@@ -105,7 +105,7 @@ pub struct TilpSettings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TwinSettings {
-    /// How learning curves go on.
+    /// Shape of learning curves.
     pub curve: LearningCurve,
     /// The network sub-twin.
     pub network: NetworkOptions,

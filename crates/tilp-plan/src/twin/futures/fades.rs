@@ -8,9 +8,9 @@ use crate::twin::{Twin, TwinState};
 use crate::wireless::{Complex, RateModel, autoregressive_step};
 
 impl RolloutTables {
-    /// Replaces the mean fades after the first round by one drawn course, the same for all
-    /// candidates. A plan on mean fades puts off terminals in a fade: it takes for granted that the
-    /// next round is better. Fades that were told stay as they are.
+    /// Replaces the mean fades after the first round by one drawn sequence, the same for all
+    /// candidates. A plan on mean fades postpones terminals in a fade, because it assumes that the
+    /// next round is better. Fades that were received stay as they are.
     pub fn draw_fades(&mut self, twin: &Twin, state: &TwinState, seed: Seed) {
         let nominal = twin.nominal();
         if nominal.cost.rate_model == RateModel::Averaged || state.foresight.is_some() {

@@ -1,9 +1,9 @@
 //! Sixteen futures at once: the same imagined rounds as [`Twin::step`], in single precision and in
 //! vector lanes, for a planner that tries thousands of candidates.
 //!
-//! [`RolloutTables`] holds what all futures from one state have in common and is made once a plan.
-//! [`Futures`] is what differs between candidates. The law is that of [`Twin::step`], and a test
-//! holds both together.
+//! [`RolloutTables`] contains what all futures from one state have in common and is computed once
+//! per plan. [`Futures`] is what differs between candidates. The law is that of [`Twin::step`]; a
+//! test compares the two.
 
 mod fades;
 mod numbers;
@@ -21,7 +21,7 @@ use crate::wireless::RateModel;
 use step::{air_seconds, fill_job, model_bits, roll_out, speed};
 pub use worth::WorthLanes;
 
-/// Compression is decided on a grid from nothing to the most, so that sizes can be tabled.
+/// Compression is decided on a grid from zero to the maximum, so that sizes can be tabulated.
 pub const COMPRESSION_LEVELS: usize = 128;
 
 /// The compression of a level.
@@ -29,18 +29,18 @@ pub fn compression_at(limits: &Limits, level: usize) -> f64 {
     limits.compression * level as f64 / (COMPRESSION_LEVELS - 1) as f64
 }
 
-/// The level nearest to a share of the most.
+/// The level nearest to a share of the maximum.
 #[inline(always)]
 pub fn compression_level(share: f32) -> f32 {
-    // Neither `round` nor a conversion to an integer: vectors know neither.
+    // Neither `round` nor a conversion to an integer: neither is vectorised.
     let exact = share.mul_add((COMPRESSION_LEVELS - 1) as f32, 0.5);
-    // From this number on single precision knows whole numbers only.
+    // From this number on, single precision has whole numbers only.
     const WHOLE: f32 = 8_388_608.0;
     let near = (exact + WHOLE) - WHOLE;
     if near > exact { near - 1.0 } else { near }
 }
 
-/// What sixteen candidates would have one terminal do in one round.
+/// Actions of one terminal in one round, for sixteen candidates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct ActionLanes {
@@ -65,7 +65,7 @@ pub struct ActionLanes {
 }
 
 impl ActionLanes {
-    /// Nothing.
+    /// All zero.
     pub const ZERO: Self = Self {
         scheduled: [0.0; LANES],
         bandwidth: [0.0; LANES],
@@ -88,7 +88,7 @@ struct Terminal {
     sizes: usize,
     push: f32,
     own_weight: f32,
-    /// The same at the pace of the start.
+    /// The same at the pace of the first round.
     raw_own_weight: f32,
     cuts: CutTables,
     /// The last of the cuts that fit the memory, else the first.
@@ -96,19 +96,19 @@ struct Terminal {
     radio_factor: f32,
     /// Price of its joules over the common one.
     joule_factor: f32,
-    /// Success is the logistic of the first less the second times the log-loss, in powers of two.
+    /// Success is the logistic of the first minus the second times the log-loss, in powers of two.
     line: [f32; 2],
 }
 
-/// Most cuts to choose from.
+/// Largest number of cuts.
 pub const MAX_CUTS: usize = TABLE;
 
-/// Constants of a terminal's cuts; beyond the last cut the last repeated.
+/// Constants of a terminal's cuts; after the last cut its values are repeated.
 #[derive(Clone, Debug)]
 pub struct CutTables {
     /// Computation in seconds.
     pub seconds: [f32; MAX_CUTS],
-    /// Computation in seconds that is surely not exceeded.
+    /// Upper bound of the computation in seconds, with the safety margin.
     pub safe_seconds: [f32; MAX_CUTS],
     /// Energy of the computation until the round closes.
     pub joules: [f32; MAX_CUTS],
@@ -134,7 +134,7 @@ pub struct RolloutTables {
     drops_late: bool,
     task_driven: bool,
     terminals: Vec<Terminal>,
-    /// Ratio of gain times fading to noise, per step and terminal; the first step also to be sure.
+    /// Ratio of gain times fading to noise, per step and terminal; the first step also with margin.
     snr: Vec<f32>,
     safe_snr: Vec<f32>,
     usual: Vec<f32>,
@@ -184,17 +184,17 @@ pub struct Futures {
     pub success: Lanes,
     /// Terminals that trained in the last round, one or zero.
     pub trained: Vec<Lanes>,
-    /// How many they were.
+    /// Number of these terminals.
     pub n_trained: Lanes,
     groups: Vec<Lanes>,
-    /// One number a terminal, from one loop of a round to the next.
+    /// One number per terminal, passed from one loop of a round to the next.
     scratch: Vec<Lanes>,
 }
 
 impl RolloutTables {
-    /// What the futures from a state of the twin have in common, for `n_steps` rounds. If late ones
-    /// are dropped, a terminal that would be late (in the first round: not surely in time) is
-    /// treated as not scheduled.
+    /// What the futures from a state of the twin have in common, for `n_steps` rounds. If late
+    /// terminals are dropped, a terminal that would be late (in the first round: not surely in
+    /// time) is treated as not scheduled.
     pub fn new(twin: &Twin, state: &TwinState, n_steps: usize, drops_late: bool) -> Self {
         let (nominal, options) = (twin.nominal(), twin.options());
         let (limits, profile) = (&nominal.cost.limits, &nominal.cost.profile);
@@ -286,7 +286,7 @@ impl RolloutTables {
         self.usual[n]
     }
 
-    /// Rounds that can be imagined.
+    /// Number of rounds that can be imagined.
     pub fn n_steps(&self) -> usize {
         self.snr.len() / self.terminals.len()
     }
@@ -296,12 +296,12 @@ impl RolloutTables {
         self.terminals.len()
     }
 
-    /// The state that all start from.
+    /// The common initial state.
     pub fn start(&self) -> &Futures {
         &self.start
     }
 
-    /// The last of the cuts that fit a terminal's memory, else the first.
+    /// The last of the cuts that fit a terminal's memory; the first cut if none fits.
     pub fn deepest_fitting(&self, terminal: usize) -> usize {
         self.terminals[terminal].deepest
     }
@@ -311,7 +311,7 @@ impl RolloutTables {
         &self.terminals[terminal].cuts
     }
 
-    /// Ratio of received power to noise density of a terminal now, per watt, that is surely reached.
+    /// Ratio of received power to noise density of a terminal now, per watt, with the safety margin.
     pub fn safe_signal(&self, terminal: usize) -> f32 {
         self.safe_snr[terminal]
     }
@@ -403,7 +403,7 @@ impl RolloutTables {
         (self.round + step as u64).is_multiple_of(self.every)
     }
 
-    /// Fills in what a terminal has to send and to receive, should it be scheduled.
+    /// Fills in the bits that a terminal sends and receives if it is scheduled.
     #[inline(always)]
     pub fn job(&self, futures: &Futures, step: usize, n: usize, actions: &mut ActionLanes) {
         fill_job(self, futures, self.aggregates(step), n, actions);
@@ -425,8 +425,8 @@ impl RolloutTables {
         }
     }
 
-    /// How long a terminal would take now, to be sure, with this share of the band, full power, the
-    /// first cut and the most compression.
+    /// Time that a terminal needs now, with the safety margin, with this share of the band, full
+    /// power, the first cut and the strongest compression.
     pub fn delay_of_a_share(&self, n: usize, share: f32) -> f64 {
         let (held, pending) = (self.start.held[n][0], self.start.pending[n][0]);
         let (layer, size) = (self.layers[0], COMPRESSION_LEVELS - 1);
@@ -463,8 +463,8 @@ impl RolloutTables {
         slices.map(|n| self.band * (1.0 - n / self.terminals.len() as f32))
     }
 
-    /// Imagines one round: predicts its reward and moves the futures on. The jobs of the actions must
-    /// be filled in.
+    /// Imagines one round: predicts its reward and advances the futures. The jobs of the actions
+    /// must be filled in.
     pub fn step(
         &self,
         futures: &mut Futures,
@@ -477,7 +477,7 @@ impl RolloutTables {
     }
 }
 
-/// A value for each of the cuts; beyond the last the last repeated.
+/// A value for each of the cuts; after the last cut its value is repeated.
 fn each_cut(cuts: &[usize], value: &dyn Fn(usize) -> f32) -> [f32; MAX_CUTS] {
     std::array::from_fn(|index| value(cuts[index.min(cuts.len() - 1)]))
 }
@@ -536,7 +536,7 @@ fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>,
     let n = state.gain.len();
     let kept = twin.rho() * twin.rho();
     let power = |n: usize, step: usize| state.fading_after(n, step, kept).mean();
-    // The averaged model has the fading in its expectation.
+    // The expected fading is already contained in the averaged model.
     let power = |n: usize, step: usize| match twin.nominal().cost.rate_model {
         RateModel::Held => power(n, step),
         RateModel::Averaged => 1.0,
@@ -554,7 +554,7 @@ fn signal_to_noise(twin: &Twin, state: &TwinState, n_steps: usize) -> (Vec<f32>,
 }
 
 impl Futures {
-    /// Goes back to a start, in the memory it has.
+    /// Returns to a start, in the memory that it has.
     pub fn restart(&mut self, start: &Self) {
         // A derived `clone_from` would ask for new memory.
         let Self {

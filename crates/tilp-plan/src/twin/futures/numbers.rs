@@ -1,4 +1,4 @@
-//! The numbers behind imagined rounds, for implementations elsewhere that are held against ours.
+//! The numbers behind imagined rounds, for other implementations that are compared with this one.
 
 use super::{COMPRESSION_LEVELS, CutTables, MAX_CUTS, RolloutTables, Terminal};
 

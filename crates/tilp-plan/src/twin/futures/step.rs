@@ -9,7 +9,7 @@ use crate::wireless::{RateModel, ergodic_efficiency};
 struct Sums {
     scale: Lanes,
     latency: Lanes,
-    /// Energy, that of dear terminals times their factor.
+    /// Energy; that of terminals with a higher price times their factor.
     energy: Lanes,
     bits: Lanes,
     /// Time until the last pending upload has arrived.
@@ -60,7 +60,7 @@ pub(super) fn air_seconds<const HELD: bool>(
     seconds
 }
 
-/// Fills in what one terminal has to send and to receive, should it be scheduled.
+/// Fills in what one terminal sends and receives if it is scheduled.
 #[inline(always)]
 pub(super) fn fill_job(
     rollout: &RolloutTables,
@@ -132,7 +132,7 @@ vectorised! {
             let waiting = if rollout.counts_waiting { sums.waiting[lane] } else { 0.0 };
             let slowest = if sums.latency[lane] > waiting { sums.latency[lane] } else { waiting };
             let latency = if slowest < rollout.give_up { slowest } else { rollout.give_up };
-            // A round without training is a lost round, not a quick one.
+            // A round without training is a lost round, not a fast one.
             let lost = if sums.count[lane] > 0.0 { 0.0 } else { deadline };
             let latency = if latency > lost { latency } else { lost };
             reward[lane] = task * gain
@@ -146,7 +146,8 @@ vectorised! {
     }
 }
 
-/// What is asked of the band: how much a grant is scaled down, and the violation of the spectrum.
+/// Demand on the band: the factor by which grants are scaled down, and the violation of the
+/// spectrum.
 #[inline(always)]
 fn asked(rollout: &RolloutTables, actions: &[ActionLanes], free: &Lanes) -> Sums {
     let zero = [0.0; LANES];
@@ -172,7 +173,7 @@ fn asked(rollout: &RolloutTables, actions: &[ActionLanes], free: &Lanes) -> Sums
         let (asked, free) = (asked[lane], free[lane]);
         sums.scale[lane] = if asked > free { free / asked } else { 1.0 };
         let over = asked / rollout.band - 1.0;
-        // The last bits of a sum of bandwidths are no violation.
+        // Rounding in the sum of bandwidths is no violation.
         sums.violation[lane] = if over > 1e-5 { over } else { 0.0 };
     }
     sums
@@ -200,8 +201,8 @@ fn everybody<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN:
     }
 }
 
-/// How long a bit is on the air. A loop of its own: divisions and logarithms wait for each other, and
-/// a processor looks past them only as far as a short loop reaches.
+/// Time of a bit on the air. In a loop of its own: divisions and logarithms depend on each other,
+/// and a processor overlaps iterations only of a short loop.
 #[inline(always)]
 fn seconds_per_bit<const HELD: bool>(
     rollout: &RolloutTables,
@@ -224,8 +225,8 @@ fn seconds_per_bit<const HELD: bool>(
     }
 }
 
-/// One terminal's part of the round: delay, energy, violation, and whether it trains. Everything
-/// is taken into local arrays first: loops that write through references do not vectorise.
+/// One terminal's part of the round: delay, energy, violation, and whether it trains. All inputs
+/// are copied into local arrays first: loops that write through references do not vectorise.
 ///
 /// `STRICT`: after the first round and with late terminals dropped, no remaining terminal is late, is cut
 /// off or has too little memory. `OWN`: the downlink has its own power.
@@ -266,7 +267,7 @@ fn network<const HELD: bool, const FIRST: bool, const STRICT: bool, const OWN: b
             sending + received * per_bit
         };
         let delay = seconds + on_air;
-        // Later rounds are judged by what is likely: only the first is executed.
+        // Later rounds are judged by expected delays: only the first round is executed.
         let sure = if FIRST && OWN {
             safe[lane]
                 + sent / speed::<HELD>(bandwidth, power * safe_snr)
@@ -342,7 +343,7 @@ fn deliver<const HELD: bool>(
     }
 }
 
-/// Losses after the round and the success they promise; returns the fall of the mean loss.
+/// Losses after the round and the predicted success; returns the decrease of the mean loss.
 #[inline(always)]
 fn learning(rollout: &RolloutTables, futures: &mut Futures, sums: &Sums) -> Lanes {
     let [_, kin, any, push, scatter, noise, depth, ..] = rollout.weights;
@@ -385,7 +386,7 @@ fn learning(rollout: &RolloutTables, futures: &mut Futures, sums: &Sums) -> Lane
             let rate = if rate < least { least } else { rate };
             let rate = if rate > most { most } else { rate };
             let after = log_loss[lane] - rate;
-            // A report narrows the doubt about a level, time widens it.
+            // A report reduces the uncertainty of a level, time increases it.
             let known = variance[lane];
             let told = known * minibatch / (known + minibatch);
             let left = if trained[lane] > 0.5 { told } else { known };
@@ -426,7 +427,7 @@ fn promised(rollout: &RolloutTables, log_losses: &[Lanes]) -> Lanes {
 #[inline(always)]
 fn copies(futures: &mut Futures, aggregates: bool, actions: &[ActionLanes]) {
     if aggregates {
-        // After an aggregation nothing held is current.
+        // After an aggregation no held copy is current.
         futures.held.fill([0.0; LANES]);
         futures.pending.fill([0.0; LANES]);
         return;

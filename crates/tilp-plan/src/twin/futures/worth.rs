@@ -1,7 +1,7 @@
-//! What it is worth, by the training and task laws, that a terminal takes part in a round.
+//! Value of a terminal's participation in a round, by the training and task laws.
 //!
 //! A planner ranks terminals by it. It is the law of [`super::step`] to first order, so a change of
-//! that law has to be followed here; what a plan is scored with are the rollouts, not this.
+//! that law must be repeated here. The score of a plan comes from the rollouts, not from here.
 
 #![allow(clippy::needless_range_loop, reason = "lanes are indexed: several arrays move together")]
 
@@ -11,21 +11,21 @@ use crate::lanes::{LANES, Lanes, exp2, vectorised};
 /// Worths of one step, in units of the reward.
 #[derive(Clone, Debug, Default)]
 pub struct WorthLanes {
-    /// Of each terminal, at no compression and a cut in the middle.
+    /// Worth of each terminal, at no compression and a middle cut.
     pub terminals: Vec<Lanes>,
     /// Its share of the samples of the round, if it takes part.
     pub shares: Vec<Lanes>,
-    /// What a unit of compression noise in all samples costs.
+    /// Cost of a unit of compression noise in all samples.
     pub noise: Lanes,
-    /// What a unit of depth in all samples gains.
+    /// Gain of a unit of depth in all samples.
     pub depth: Lanes,
-    /// By how much the return grows as the log-loss of a terminal falls; scratch.
+    /// Increase of the return per unit by which the log-loss of a terminal falls; scratch.
     steepness: Vec<Lanes>,
     groups: Vec<Lanes>,
 }
 
 impl RolloutTables {
-    /// What each terminal is worth to a round with `count` participants.
+    /// Worth of each terminal in a round with `count` participants.
     pub fn worths(&self, futures: &Futures, count: &Lanes, found: &mut WorthLanes) {
         let n = self.terminals.len();
         for list in [&mut found.terminals, &mut found.shares, &mut found.steepness] {
@@ -67,7 +67,8 @@ vectorised! {
     }
 }
 
-/// Fills in by how much the return grows as log-losses fall; returns the sum over the terminals.
+/// Fills in the increase of the return per unit of each log-loss; returns the sum over the
+/// terminals.
 #[inline(always)]
 fn slopes(rollout: &RolloutTables, futures: &Futures, found: &mut WorthLanes) -> Lanes {
     let [task, ..] = rollout.reward;

@@ -48,13 +48,13 @@ pub(super) struct GroupCurves {
     centres: Vec<Option<f64>>,
     curves: Vec<Curve>,
     pairs: Vec<Vec<Pair>>,
-    /// How far measurements have lain from their curve lately: squares beyond what so few episodes
-    /// and doubt about the curve explain, and what one square logit would make of them. Only
-    /// intervals read it.
+    /// Recent distance of measurements from their curve: squares in excess of what the number of
+    /// episodes and the uncertainty of the curve explain, and the expectation of such a square for
+    /// a variance of one square logit. Only intervals use it.
     wander: [f64; 2],
 }
 
-/// Success of a group's terminals and how it moves with level and slope.
+/// Success of a group's terminals and its derivatives with respect to level and slope.
 struct Mean {
     success: f64,
     by_level: f64,
@@ -62,7 +62,7 @@ struct Mean {
 }
 
 impl GroupCurves {
-    /// The curves before any measurement, of terminals that belong to these groups.
+    /// The curves before any measurement, for terminals of these groups.
     pub(super) fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
         let mut twin = Self {
             options,
@@ -76,7 +76,7 @@ impl GroupCurves {
         twin
     }
 
-    /// Says what the terminals' log-losses are; the first ones known centre a group's curve.
+    /// Sets the terminals' log-losses; the first known ones centre a group's curve.
     pub(super) fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
         for (group, centre) in self.centres.iter_mut().enumerate().filter(|(_, c)| c.is_none()) {
             let members = (0..self.groups.len()).filter(|&n| self.groups[n] == group);
@@ -87,7 +87,7 @@ impl GroupCurves {
         }
     }
 
-    /// The line of a terminal: its success is the logistic of the first less the second times its
+    /// The line of a terminal: its success is the logistic of the first minus the second times its
     /// log-loss.
     #[inline]
     pub(super) fn line(&self, terminal: usize) -> (f64, f64) {
@@ -96,7 +96,7 @@ impl GroupCurves {
         (curve.level + curve.slope * self.centres[group].unwrap_or(0.0), curve.slope)
     }
 
-    /// Other terminals, with the groups they belong to.
+    /// Replaces the terminals, each with its group.
     pub(super) fn set_terminals(&mut self, groups: Vec<usize>) {
         self.groups = groups;
     }
@@ -141,7 +141,7 @@ impl GroupCurves {
         self.refit();
     }
 
-    /// Follows how far measurements lie from their curves.
+    /// Updates the distances of measurements from their curves.
     fn wander(&mut self, log_losses: &[f64], counts: &[SuccessCount]) {
         let TaskOptions { wander_keep, wander_most_square, .. } = self.options;
         let expected = self.wandering();
@@ -150,10 +150,10 @@ impl GroupCurves {
             let Some(rate) = count.rate() else { continue };
             let success = self.group_success(group, log_losses);
             let spread = success * (1.0 - success);
-            // Neither the chance of episodes nor doubt about the curve is wandering.
+            // The part that chance and the uncertainty of the curve explain does not count.
             let explained = spread / count.episodes as f64
                 + self.curve_variance(group, &self.members(group, log_losses));
-            // One measurement far off does not make all the others uncertain.
+            // A single outlier must not make all other measurements uncertain.
             let most = wander_most_square * (explained + expected * spread * spread);
             self.wander[0] += (rate - success).powi(2).min(most) - explained;
             self.wander[1] += spread * spread;
@@ -165,7 +165,8 @@ impl GroupCurves {
         all.filter(|(g, _)| **g == group).map(|(_, log_loss)| *log_loss).collect()
     }
 
-    /// Groups around all, all around the prior, in turns.
+    /// Alternates between the groups' curves, given the common one, and the common one, given its
+    /// prior.
     fn refit(&mut self) {
         let far = self.far_around();
         let TaskOptions { group_sd, group_slope_sd, .. } = self.options;
@@ -228,7 +229,7 @@ impl GroupCurves {
                     self.mean(&curve, group, &pair.log_losses);
                 let spread = (success * (1.0 - success)).max(1e-9);
                 let episodes = pair.count.episodes as f64;
-                // Scatter about the curve makes many episodes worth fewer.
+                // Scatter around the curve reduces the weight of many episodes.
                 let worth = 1.0 / (1.0 + episodes * spread * self.options.scatter.powi(2));
                 let weight = self.options.keep.powi(age as i32) * worth / spread;
                 let surplus = weight * (pair.count.successes as f64 - episodes * success);
@@ -239,7 +240,7 @@ impl GroupCurves {
                 curvature[2] += weight * episodes * by_slope * by_slope;
             }
             let (step, slope_step) = newton(curvature, pull, slope_pull, curve.slope);
-            // A long step is cut: far from the optimum the curve is flat.
+            // A long step is shortened: far from the optimum the likelihood is flat.
             curve.level += step.clamp(-1.0, 1.0);
             curve.slope = (curve.slope + slope_step.clamp(-1.0, 1.0)).max(0.0);
             if step.abs() + slope_step.abs() < 1e-10 {
@@ -273,7 +274,7 @@ impl GroupCurves {
         }
     }
 
-    /// Variance of a group's mean success that doubt about its curve makes.
+    /// Variance of a group's mean success from the uncertainty of its curve.
     fn curve_variance(&self, group: usize, members: &[f64]) -> f64 {
         let curve = &self.curves[group];
         let Mean { by_level: x, by_slope: y, .. } = self.mean(curve, group, members);
@@ -281,7 +282,7 @@ impl GroupCurves {
         (a * x * x + 2.0 * b * x * y + c * y * y).max(0.0)
     }
 
-    /// Variance, in square logits, of how far success lies from its curve.
+    /// Variance, in square logits, of success around its curve.
     fn wandering(&self) -> f64 {
         let least = self.options.scatter.powi(2);
         (self.wander[0] / self.wander[1].max(1e-9))
@@ -310,7 +311,7 @@ impl GroupCurves {
     }
 }
 
-/// A Newton step; along the level alone where the slope is held at zero.
+/// A Newton step; along the level alone if the slope is held at zero.
 fn newton([a, b, c]: [f64; 3], pull: f64, slope_pull: f64, slope: f64) -> (f64, f64) {
     let determinant = a * c - b * b;
     let slope_step = (a * slope_pull - b * pull) / determinant;
@@ -321,7 +322,7 @@ fn newton([a, b, c]: [f64; 3], pull: f64, slope_pull: f64, slope: f64) -> (f64, 
 }
 
 impl GroupCurves {
-    /// Writes the curves and what they were fitted to.
+    /// Writes the curves and the points to which they were fitted.
     pub(super) fn save(&self, snapshot: &mut Snapshot) {
         let centres = self.centres.iter().map(|centre| centre.unwrap_or(f64::NAN)).collect();
         snapshot.put_f64("twin/task/centres", centres);
@@ -342,7 +343,7 @@ impl GroupCurves {
         snapshot.put_u64("twin/task/lengths", lengths);
     }
 
-    /// Takes them back.
+    /// Restores them.
     pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         let n = self.curves.len();
         let centres = snapshot.f64("twin/task/centres", n)?;
@@ -369,7 +370,7 @@ impl GroupCurves {
 }
 
 impl GroupCurves {
-    /// How many terminals each measurement was of. Snapshots of version 1 do not say: there the
+    /// Number of terminals in each measurement. Snapshots of version 1 do not contain it: there the
     /// members of a group never change.
     fn pair_sizes(
         &self,

@@ -2,32 +2,33 @@
 //!
 //! A terminal $n$ of group $g$ succeeds with
 //! $\mathrm{logit}\,p_n = \mu + \alpha_g + \delta_n - (\beta + \beta_g)(\ln l_n - c_g)$, with
-//! $\beta + \beta_g \ge 0$. Level $\mu$ and slope $\beta$ are common to all terminals, $\alpha_g$ and
-//! $\beta_g$ lie around zero by what tasks differ, $\delta_n \sim N(0, \sigma^2)$ by what terminals of
-//! one task differ: few episodes of a terminal are read in the light of all others (partial pooling).
+//! $\beta + \beta_g \ge 0$. Level $\mu$ and slope $\beta$ are common to all terminals. $\alpha_g$
+//! and $\beta_g$ are the differences between tasks, $\delta_n \sim N(0, \sigma^2)$ those between
+//! terminals of one task. The estimate of a terminal with few episodes therefore depends on all
+//! others (partial pooling).
 //!
-//! Success drifts while training goes on. From one measurement to the next $\mu$ and $\alpha_g$ walk
-//! at random, and $\delta_n$ walks and is drawn back to zero, so that old counts lose weight. A
-//! measurement corrects all of it in the manner of a Kalman filter: the counts of a terminal are
-//! replaced by the normal observation of its logit that leaves the same mean and variance.
+//! Success drifts during training. From one measurement to the next $\mu$ and $\alpha_g$ follow
+//! random walks, and $\delta_n$ follows one that returns to zero, so that old counts lose weight. A
+//! measurement corrects everything as in a Kalman filter: the counts of a terminal are replaced by
+//! the normal observation of its logit with the same mean and variance.
 //!
-//! Given what is shared, terminals are independent. So a terminal is three numbers that go where it
-//! goes: mean and variance of $\delta_n$ given the shared part, and how far the mean gives way when the
-//! shared part turns out otherwise. Without drift this is the exact filter; that drift of the shared
-//! part also makes terminals depend on each other is left out.
+//! Given the common part, terminals are independent. A terminal therefore has three numbers, which
+//! it keeps when it leaves: mean and variance of $\delta_n$ given the common part, and the change
+//! of the mean with the common part. Without drift this is the exact filter. With drift,
+//! dependences between terminals that arise from the drift of the common part are neglected.
 
 use super::{TaskOptions, TerminalOptions, logistic};
 use crate::round::SuccessCount;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::twin::counts::{NORMAL_NODES, mixed_binomial, sum_law};
 
-/// Up to this many episodes the law of a group's count is summed up exactly.
+/// Up to this number of episodes the law of a group's count is summed exactly.
 const MOST_SUMMED: u64 = 256;
 
-/// Steps to either side of a peak, out to six standard deviations.
+/// Steps to either side of a peak, up to six standard deviations.
 const STEPS: i32 = 24;
 
-/// Success of one terminal among its episodes. Counts of a group that are shared out evenly are
+/// Successes of one terminal and its episodes. Counts of a group that are divided evenly are
 /// fractions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Count {
@@ -44,20 +45,20 @@ impl Count {
     }
 }
 
-/// What a terminal adds to the level of its group.
+/// Deviation of a terminal from the level of its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::twin) struct Deviation {
-    /// Its mean if the shared part of the logit is what it is thought to be.
+    /// Its mean if the common part of the logit is at its estimate.
     pub mean: f64,
-    /// Its variance if the shared part were known.
+    /// Its variance if the common part were known.
     pub variance: f64,
-    /// By how much the mean falls where the shared part is higher by one: 0 for a terminal that nothing
-    /// was measured of, 1 for one whose logit is known.
+    /// Decrease of the mean per unit of the common part: 0 for a terminal without measurements, 1
+    /// for a terminal with a known logit.
     pub tie: f64,
 }
 
 impl Deviation {
-    /// The same, no longer tied to the shared part, which has this variance.
+    /// The same, made independent of the common part, which has this variance.
     pub(crate) fn untied(self, shared_variance: f64) -> Self {
         let variance = self.variance + self.tie * self.tie * shared_variance;
         Self { variance, tie: 0.0, ..self }
@@ -70,7 +71,8 @@ struct Sighting {
     variance: f64,
 }
 
-/// How a logit depends on what is shared: factor 1 on the first, depth on the second of each pair.
+/// Dependence of a logit on the common part: factor 1 on the first, depth on the second of each
+/// pair.
 struct Row {
     places: [usize; 4],
     factors: [f64; 4],
@@ -83,19 +85,20 @@ pub(super) struct TerminalCurves {
     /// Task group of each terminal.
     groups: Vec<usize>,
     n_groups: usize,
-    /// Log-loss at which the levels of a group are read: that of the last measurement, before it the
-    /// first ones known, before them that of a loss of 1.
+    /// Log-loss at which the levels of a group are defined: that of the last measurement; before it
+    /// the first known ones; before them that of a loss of 1.
     centres: Vec<Option<f64>>,
-    /// Level of all, what each group adds to it, slope of all, what each group adds to it.
+    /// Common level, deviation of each group from it, common slope, deviation of each group from
+    /// it.
     shared: Vec<f64>,
     /// Covariance of these, row by row.
     covariance: Vec<f64>,
-    /// What each terminal adds to the level of its group.
+    /// Deviation of each terminal from the level of its group.
     deviations: Vec<Deviation>,
 }
 
 impl TerminalCurves {
-    /// The curves before any measurement, of terminals that belong to these groups.
+    /// The curves before any measurement, for terminals of these groups.
     pub(super) fn new(groups: Vec<usize>, n_groups: usize, options: TaskOptions) -> Self {
         let (n, slope) = (2 + 2 * n_groups, 1 + n_groups);
         let mut shared = vec![0.0; n];
@@ -116,7 +119,7 @@ impl TerminalCurves {
         Self { options, groups, n_groups, centres, shared, covariance, deviations }
     }
 
-    /// Says what the terminals' log-losses are; the first ones known centre a group's curves.
+    /// Sets the terminals' log-losses; the first known ones centre a group's curves.
     pub(super) fn centre(&mut self, log_loss_of: impl Fn(usize) -> Option<f64>) {
         for group in
             (0..self.n_groups).filter(|&group| self.centres[group].is_none()).collect::<Vec<_>>()
@@ -144,7 +147,8 @@ impl TerminalCurves {
         self.centres[group].unwrap_or(0.0)
     }
 
-    /// The line of a terminal: its most likely logit is the first less the second times its log-loss.
+    /// The line of a terminal: its most likely logit is the first minus the second times its
+    /// log-loss.
     pub(super) fn line(&self, terminal: usize) -> (f64, f64) {
         let group = self.groups[terminal];
         let (level, slope) = (self.shared[0] + self.shared[1 + group], self.slope(group));
@@ -168,7 +172,7 @@ impl TerminalCurves {
         Row { places: [0, 1 + group, slope, slope + 1 + group], factors: [1.0, 1.0, depth, depth] }
     }
 
-    /// Covariance of everything shared with a row.
+    /// Covariance of the whole common part with a row.
     fn with_row(&self, row: &Row) -> Vec<f64> {
         let n = self.shared.len();
         let pairs = || row.places.iter().zip(row.factors);
@@ -232,8 +236,8 @@ impl TerminalCurves {
         mixed_binomial(self.logit(terminal, log_loss), sd, episodes)
     }
 
-    /// Probability of each number of successes of a group, its episodes shared out evenly. Its
-    /// terminals err together by what they share, and each by its own.
+    /// Probability of each number of successes of a group whose episodes are divided evenly. The
+    /// terminals have a common error and one of their own.
     pub(super) fn count_law(&self, group: usize, log_losses: &[f64], episodes: u64) -> Vec<f64> {
         let members = self.group(group);
         if members.is_empty() {
@@ -270,7 +274,8 @@ impl TerminalCurves {
         mixed_binomial((mean / (1.0 - mean)).ln(), sd, episodes)
     }
 
-    /// Learns from a measurement. Terminals without counts of their own share those of their group.
+    /// Learns from a measurement. Terminals without counts of their own divide those of their
+    /// group.
     pub(super) fn calibrate(
         &mut self,
         log_losses: &[f64],
@@ -301,7 +306,8 @@ impl TerminalCurves {
         self.learn(&all);
     }
 
-    /// Reads the levels where the losses are now. The curves stay where they are.
+    /// Moves the reference points of the levels to the present losses. The curves stay where they
+    /// are.
     fn move_centres(&mut self, log_losses: &[f64]) {
         let (n, slope) = (self.shared.len(), 1 + self.n_groups);
         for group in 0..self.n_groups {
@@ -328,7 +334,7 @@ impl TerminalCurves {
         for terminal in 0..self.groups.len() {
             let shared = self.shared_variance(terminal, self.centre_of(self.groups[terminal]));
             let Deviation { mean, variance, tie } = self.deviations[terminal];
-            // A terminal is tied to where the shared part was.
+            // A terminal depended on the former common part.
             let kept = shared / (shared + fresh).max(f64::MIN_POSITIVE);
             let variance = variance + tie * tie * kept * fresh;
             self.deviations[terminal] = self.drifted(Deviation { mean, variance, tie: tie * kept });
@@ -348,7 +354,7 @@ impl TerminalCurves {
         Deviation { mean: keep * one.mean, variance, tie: keep * one.tie }
     }
 
-    /// Corrects what is believed by counts of single terminals, each at most once.
+    /// Corrects the estimates by counts of single terminals, each at most once.
     pub(super) fn learn(&mut self, counts: &[Count]) {
         let sightings: Vec<Sighting> = counts.iter().map(|count| self.sighting(count)).collect();
         let before = self.shared.clone();
@@ -377,8 +383,8 @@ impl TerminalCurves {
         }
     }
 
-    /// The normal observation that stands for a count: with it the logit has the mean and variance that
-    /// it has with the count. Both are sums over a grid around the peak.
+    /// The normal observation that replaces a count: with it the logit has the same mean and
+    /// variance as with the count. Both are sums over a grid around the peak.
     fn sighting(&self, count: &Count) -> Sighting {
         let Count { terminal, log_loss, successes, episodes } = *count;
         let (mean, variance) =
@@ -417,12 +423,12 @@ impl TerminalCurves {
         }
     }
 
-    /// State of a terminal alone.
+    /// State of a single terminal.
     pub(super) fn deviation(&self, terminal: usize) -> Deviation {
         self.deviations[terminal]
     }
 
-    /// Variance of what a terminal shares with others.
+    /// Variance of a terminal's part in common with others.
     pub(super) fn shared_doubt(&self, terminal: usize) -> f64 {
         self.shared_variance(terminal, self.centre_of(self.groups[terminal]))
     }
@@ -432,12 +438,12 @@ impl TerminalCurves {
         new_deviation(&self.options.terminal)
     }
 
-    /// Other terminals, with the groups they belong to and what is known of each.
+    /// Replaces the terminals, each with its group and its state.
     pub(super) fn set_terminals(&mut self, groups: Vec<usize>, deviations: Vec<Deviation>) {
         (self.groups, self.deviations) = (groups, deviations);
     }
 
-    /// Writes what was learned.
+    /// Writes the estimates.
     pub(super) fn save(&self, snapshot: &mut Snapshot) {
         let centres = self.centres.iter().map(|centre| centre.unwrap_or(f64::NAN)).collect();
         snapshot.put_f64("twin/task/centres", centres);
@@ -447,7 +453,7 @@ impl TerminalCurves {
         snapshot.put_f64("twin/task/deviations", deviations.collect());
     }
 
-    /// Takes it back.
+    /// Restores them.
     pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         const COVARIANCE: &str = "twin/task/covariance";
         let n = self.shared.len();
@@ -484,8 +490,8 @@ fn new_deviation(options: &TerminalOptions) -> Deviation {
     Deviation { mean: 0.0, variance: options.sd * options.sd, tie: 0.0 }
 }
 
-/// Where a logit is most likely that has this normal law beside its counts, and the standard deviation
-/// of the normal law with the same curvature there; by Newton's method.
+/// Most likely value of a logit with this normal law and its counts, and the standard deviation of
+/// the normal law with the same curvature there; by Newton's method.
 fn peak(mean: f64, variance: f64, successes: f64, episodes: f64) -> (f64, f64) {
     let (mut logit, precision) = (mean, 1.0 / variance);
     let curvature = |success: f64| precision + episodes * success * (1.0 - success);
@@ -493,7 +499,7 @@ fn peak(mean: f64, variance: f64, successes: f64, episodes: f64) -> (f64, f64) {
         let success = logistic(logit);
         let pull = successes - episodes * success - precision * (logit - mean);
         let step = pull / curvature(success);
-        // A long step is cut: far from the peak the likelihood is flat.
+        // A long step is shortened: far from the peak the likelihood is flat.
         logit += step.clamp(-1.0, 1.0);
         if step.abs() < 1e-12 {
             break;

@@ -1,4 +1,4 @@
-//! Sixteen futures at once against one at a time.
+//! Sixteen futures at once, compared with one at a time.
 
 use rand::RngExt;
 
@@ -17,7 +17,7 @@ use crate::wireless::RateModel;
 
 const STEPS: usize = 12;
 
-/// Moves of one terminal drawn at random, lane by lane, with so much of the band at most.
+/// Random actions of one terminal, lane by lane, with at most this share of the band.
 fn draw(fake: &mut Fake, most: f32) -> ActionLanes {
     let mut actions = ActionLanes::ZERO;
     for lane in 0..LANES {
@@ -48,8 +48,8 @@ fn near(found: f32, wanted: f64, tolerance: f64, what: &str) {
     assert!(error < tolerance * (1.0 + wanted.abs()), "{what}: {found} instead of {wanted}");
 }
 
-/// Who is left of a lane once those are out who are late or have too little memory, in the first step to
-/// be sure even if everybody were scheduled.
+/// The remaining terminals of a lane without those that are late or do not fit their memory; in the
+/// first step with the safety margin of a round that schedules all.
 fn in_time(
     twin: &Twin,
     state: &TwinState,
@@ -70,13 +70,13 @@ fn in_time(
     actions
 }
 
-/// Goes the same way in both and compares rewards and states step by step.
+/// Advances both by the same actions and compares rewards and states step by step.
 fn compare(mut fake: Fake, options: TwinOptions, drops_late: bool) {
     let mut twin = fake.twin(options);
     run(&mut fake, &mut twin, 43);
     let start = twin.state(&fake.observe());
-    // Who is dropped has its share of the band all the same, and delivers nothing: so up to the next
-    // aggregation, and with a band that is wide enough for everybody.
+    // A dropped terminal still has its share of the band and delivers nothing. The comparison
+    // therefore ends at the next aggregation, and the band is wide enough for all.
     let (n_steps, most) = if drops_late { (6, 1.6e6) } else { (STEPS, 8e6) };
     let rollout = RolloutTables::new(&twin, &start, n_steps, drops_late);
     let mut futures = rollout.start().clone();
@@ -84,7 +84,7 @@ fn compare(mut fake: Fake, options: TwinOptions, drops_late: bool) {
     let mut scratch = twin.scratch();
     for step in 0..n_steps {
         let mut actions: Vec<ActionLanes> = (0..12).map(|_| draw(&mut fake, most)).collect();
-        // Some are left out by all candidates, which is a short cut.
+        // Some terminals are unscheduled in all candidates, which the rollout skips.
         actions.iter_mut().skip(step % 3).step_by(3).for_each(|one| one.scheduled = [0.0; LANES]);
         actions.iter_mut().enumerate().for_each(|(n, one)| rollout.job(&futures, step, n, one));
         let mut rewards = [0.0; LANES];
@@ -95,8 +95,8 @@ fn compare(mut fake: Fake, options: TwinOptions, drops_late: bool) {
                 actions = in_time(&twin, state, actions);
             }
             let found = twin.step(state, &actions, Sureness::Likely, &mut scratch);
-            // In the first round the rollout is sure for everybody, the twin for those scheduled, which
-            // shows in the violation of who is late.
+            // In the first round the rollout uses the safety margin for all terminals, the twin
+            // only for the scheduled ones; the violation of late terminals differs.
             if step > 0 || drops_late {
                 near(rewards[lane], found.reward.total(), 2e-4, "reward");
             }
@@ -131,7 +131,7 @@ fn sixteen_futures_at_once_are_the_sixteen_one_by_one() {
             let mut averaged = fake();
             averaged.nominal.cost.rate_model = RateModel::Averaged;
             compare(averaged, TwinOptions::default(), drops_late);
-            // The base station sends down with a power of its own.
+            // The base station sends with its own power.
             let mut own = fake();
             own.nominal.cost.downlink = Downlink::Own(Watts(1.5));
             compare(own, TwinOptions::default(), drops_late);

@@ -242,7 +242,8 @@ fn the_task_twin_says_how_sure_it_is() {
         }
     }
     assert!((0.85..=0.95).contains(&(inside / n)), "{}", inside / n);
-    // Wider than need be: where a measurement lies counts as wandering, also what is learned later.
+    // Wider than necessary: the distance of a measurement counts as scatter, although part of it is
+    // learned later.
     assert!((0.85..=0.98).contains(&(truth_inside / n)), "{}", truth_inside / n);
 }
 
@@ -251,7 +252,7 @@ fn the_task_twin_is_monotone_whatever_it_saw() {
     let mut rng = Seed::new(6).stream("task");
     let mut twin = new_task_twin();
     for k in 0..30 {
-        // Success that falls with the loss: no curve should say so.
+        // Success that falls with the loss: no curve may follow it.
         let successes = (30 - k as u64) / 3;
         let count = SuccessCount { successes, episodes: 12 };
         let mut counts = vec![count; GROUPS];
@@ -289,11 +290,11 @@ fn an_outlook_raises_and_flattens_a_line_and_none_leaves_it() {
     };
     let ahead = Outlook { fall: 1.0, sd: 0.5 };
     assert!(success(ahead, 0.0) > success(none, 0.0));
-    // A robot that surely fails today is worth more effort, one that surely succeeds less.
+    // A robot that fails today is worth more effort, one that succeeds less.
     let worth = |outlook, log_loss| success(outlook, log_loss - 0.05) - success(outlook, log_loss);
     assert!(worth(ahead, 2.5) > 2.0 * worth(none, 2.5));
     assert!(worth(ahead, -2.0) < worth(none, -2.0));
-    // The flatter line is the mean over what may come, by brute force.
+    // The flatter line is the mean over the possible changes, by brute force.
     let mean = |log_loss: f64| {
         let one = |k: i32| {
             let z = f64::from(k) / 100.0;

@@ -16,7 +16,7 @@ fn of_members(mut seen: Observation, members: &[u32]) -> Observation {
     seen
 }
 
-/// A round of the whole cell of which only these terminals are seen.
+/// A round of the whole cell of which only these terminals are observed.
 fn round(fake: &mut Fake, members: &[u32]) -> (Observation, ProjectedDecision, Outcome) {
     let (seen, plan) = (of_members(fake.observe(), members), fake.any_plan(9));
     let mut outcome = fake.execute(&plan);

@@ -137,8 +137,8 @@ fn hidden_factors_are_learned_below_three_percent_and_intervals_cover() {
     }
 }
 
-/// Schedules `n_scheduled` terminals, each with the least band that its safe delay allows: every
-/// one of them stands at the edge.
+/// Schedules `n_scheduled` terminals, each with the least band that its safe delay allows: each of
+/// them finishes just in time.
 fn plan_at_the_edge(fake: &mut Fake, twin: &Twin, n_scheduled: usize) -> Option<ProjectedDecision> {
     let seen = fake.observe();
     let mut decision = fake.any_plan(n_scheduled).decision().clone();
@@ -211,7 +211,7 @@ fn who_is_cut_off_teaches_no_more_than_that_it_takes_longer() {
         network.predict(0, &exchange).delay()
     };
     let (sooner, later) = (likely * 0.8, likely * 1.25);
-    // A delay that was measured counts either way; one that was cut off only where it surprises.
+    // A measured delay counts in either case, one that was cut off only if it was unexpected.
     assert!(told(false, sooner) < likely && told(false, later) > likely);
     assert_eq!(told(true, sooner), likely);
     assert_eq!(told(true, later), told(false, later));
@@ -312,7 +312,7 @@ fn the_imagined_state_goes_the_way_of_the_real_one() {
     let (mut state, mut scratch) = (twin.state(&fake.observe()), twin.scratch());
     for _ in 0..23 {
         let plan = fake.any_plan(4);
-        // The real fade is put in each round; everything else must follow by itself.
+        // The real fade is inserted in each round; everything else must follow.
         let seen = twin.state(&fake.observe());
         (state.known, state.fresh) = (seen.known.clone(), 0.0);
         assert_eq!(state.copies, seen.copies);

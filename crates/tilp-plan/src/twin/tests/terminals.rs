@@ -17,7 +17,7 @@ fn options() -> TaskOptions {
     TaskOptions { by: By::Terminal, ..TaskOptions::default() }
 }
 
-/// Nothing drifts, so that measurements add up.
+/// Nothing drifts, so measurements accumulate.
 fn still() -> TaskOptions {
     let terminal = TerminalOptions {
         keep: 1.0,
@@ -238,8 +238,8 @@ fn a_measurement_of_nothing_leaves_the_curves_wherever_the_losses_are() {
     }
 }
 
-/// Brier scores of the next measurement: the twin, the last count of the terminal and of its task, the
-/// terminal's mean so far; and the shares that intervals of terminals and of tasks hold.
+/// Brier scores of the next measurement: of the twin, the last count of the terminal and of its
+/// task, and the terminal's mean so far; and coverage of the intervals of terminals and of tasks.
 fn forecast(seed: u64) -> [f64; 6] {
     let (mut world, mut twin) = (World::draw(options(), seed), new_twin(options()));
     let (mut scores, mut inside, mut n_scores) = ([0.0; 4], [0.0; 2], 0.0);
@@ -306,7 +306,7 @@ fn the_slope_is_found_where_the_losses_move_and_is_never_negative() {
     assert!((2.3..3.5).contains(&mean), "{found:?}");
     let mut twin = new_twin(wide);
     for k in 0..30 {
-        // Success that falls with the loss: no curve says so.
+        // Success that falls with the loss: no curve follows it.
         let own = vec![Some(SuccessCount { successes: (30 - k) / 4, episodes: 8 }); TERMINALS];
         twin.calibrate(&scattered(0.1 * k as f64), &by_group(&own), &own);
     }

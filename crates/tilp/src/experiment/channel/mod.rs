@@ -32,7 +32,7 @@ pub enum ChannelError {
     Scenario(#[from] crate::scenario::ScenarioError),
 }
 
-/// Rounds that are shown of a channel that a scenario draws.
+/// Number of rounds shown of a channel that a scenario draws.
 const DRAWN_ROUNDS: usize = 200;
 
 /// Figures of a channel.
@@ -52,8 +52,8 @@ pub struct ChannelReport {
     pub fading_db: [f64; 3],
     /// Share of terminals and rounds with the station in sight.
     pub sight_share: Option<f64>,
-    /// Correlation of the gain of a round with that of the next, median of the terminals; none where
-    /// nothing changes.
+    /// Correlation of the gain of a round with that of the next, median over the terminals; `None`
+    /// if nothing changes.
     pub correlation: Option<f64>,
     /// Rounds until that correlation is below one half, median of the terminals.
     pub coherence_rounds: Option<f64>,
@@ -148,7 +148,7 @@ fn correlation(series: &[f64], lag: usize) -> Option<f64> {
     (square > 1e-12).then(|| product / square)
 }
 
-/// Steps until the correlation is below one half; none if it does not change or never falls so low.
+/// Steps until the correlation is below one half; `None` if it is constant or never falls that low.
 fn coherence(series: &[f64]) -> Option<f64> {
     let lags = 1..series.len() / 2;
     lags.map(|lag| (lag, correlation(series, lag)))
@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_gain_that_swings_is_coherent_for_a_sixth_of_its_period() {
-        // Of a cosine with a period of 60 rounds the correlation is a cosine too: one half after 10.
+        // The correlation of a cosine with a period of 60 rounds is a cosine too: one half after
+        // 10.
         let swing = |round: u32| {
             vec![to_db(
                 1e-9 * (1.0 + 0.5 * (f64::from(round) * std::f64::consts::TAU / 60.0).cos()),

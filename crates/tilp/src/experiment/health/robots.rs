@@ -35,11 +35,11 @@ pub struct Health {
     pub regime: Regime,
     /// Samples in all data sets.
     pub n_samples: usize,
-    /// What each admissible cut costs a terminal.
+    /// Costs of each admissible cut for a terminal.
     pub cuts: Vec<CutSizes>,
 }
 
-/// What a cut costs a terminal in one round.
+/// Costs of a cut for a terminal in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutSizes {
     /// The terminal runs layers 1..=cut.
@@ -50,7 +50,7 @@ pub struct CutSizes {
     pub up_least: Bytes,
     /// Operations of forward and backward pass.
     pub work: Operations,
-    /// Its front layers, to fetch or to deliver.
+    /// Its front layers, to download or to upload.
     pub copy: Bytes,
     /// Memory while it trains.
     pub memory: Bytes,

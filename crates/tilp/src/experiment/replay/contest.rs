@@ -9,14 +9,14 @@ use super::score::{brier, log_score};
 use super::{Forecasts, OwnSuccess, Sample, Span};
 use crate::statistics::mean;
 
-/// One quantity: how well the twin forecast it, and how well each naive rule did.
+/// Errors of the twin's forecasts of one quantity, and of each naive rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ContestReport {
     /// The quantity.
     pub quantity: &'static str,
     /// What is compared: less is better.
     pub score: &'static str,
-    /// Forecasts that are compared: those that every rule can make.
+    /// Number of compared forecasts: those that every rule can make.
     pub n: usize,
     /// Score of the calibrated twin.
     pub twin: Option<f64>,
@@ -24,7 +24,8 @@ pub struct ContestReport {
     pub naive: Vec<NaiveReport>,
     /// Whether the twin is better than each of them.
     pub better: Option<bool>,
-    /// Share of what was measured inside the 90 % intervals of the calibrated twin, where it gives any.
+    /// Share of the measured values inside the 90 % intervals of the calibrated twin, if it gives
+    /// intervals.
     pub coverage: Option<f64>,
 }
 
@@ -103,7 +104,7 @@ impl Past {
         *self = Self { last: value, sum: self.sum + value, n: self.n + 1.0 };
     }
 
-    /// The last one and the mean; none before the first.
+    /// The last one and the mean; `None` before the first.
     fn rules(&self) -> Option<[f64; 2]> {
         (self.n > 0.0).then(|| [self.last, self.sum / self.n])
     }

@@ -10,9 +10,9 @@ use crate::twin::Interval;
 
 const BEFORE: &str = "without calibration";
 const AFTER: &str = "calibrated";
-/// More points than this would hide each other: every k-th is drawn.
+/// Largest number of points: with more, every k-th is drawn.
 const MOST_POINTS: usize = 3000;
-/// Stretches of rounds that an error over time is shown for.
+/// Number of stretches of rounds for errors over time.
 const STRETCHES: u64 = 40;
 
 /// The figures, each with the name of its file.
@@ -51,7 +51,7 @@ enum Kind {
     Change,
 }
 
-/// Something that was forecast.
+/// A forecast quantity.
 struct Quantity<'a> {
     what: &'static str,
     kind: Kind,
@@ -131,7 +131,7 @@ impl Quantity<'_> {
         }
     }
 
-    /// Median error of each stretch of rounds, and between which errors its middle half lies.
+    /// Median error of each stretch of rounds, and the interval of the middle half of the errors.
     fn over_time(&self, rounds: u64) -> Panel {
         let before = self.errors(rounds, |one| one.before);
         let after = self.errors(rounds, |one| one.after);
@@ -140,7 +140,7 @@ impl Quantity<'_> {
         };
         let band = after.iter().map(|(round, [low, _, high])| (*round, *low, *high)).collect();
         let unit = if self.is_amount() { "% of the measured" } else { "percentage points" };
-        // Changes shrink by decades while training; all other errors are shown from no error on.
+        // Changes shrink by decades during training; the axes of all other errors start at zero.
         let decades = self.kind == Kind::Change;
         let scale = if decades { Scale::Log } else { Scale::Linear };
         let mut shown = vec![

@@ -14,24 +14,24 @@ use crate::twin::{
 pub struct Sample {
     /// The round.
     pub round: u64,
-    /// The terminal, or the task group, it was measured of.
+    /// The terminal or task group of the measurement.
     pub whose: usize,
-    /// How often it has been measured of it by now, from 1.
+    /// Index of this measurement of it, from 1.
     pub nth: u64,
-    /// Forecast of the twin that never calibrates.
+    /// Forecast of the twin that is never calibrated.
     pub before: Interval,
-    /// Forecast of the twin that does.
+    /// Forecast of the calibrated twin.
     pub after: Interval,
-    /// What was measured.
+    /// The measured value.
     pub measured: f64,
-    /// The true value without measurement noise, where it is known.
+    /// The true value without measurement noise, if it is known.
     pub truth: Option<f64>,
 }
 
 /// The success of one terminal, measured and forecast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnSuccess {
-    /// Share of its episodes that succeeded; whose: the id of the terminal.
+    /// Share of successful episodes; `whose` is the id of the terminal.
     pub sample: Sample,
     /// Its task group.
     pub group: usize,
@@ -71,10 +71,10 @@ pub struct Forecasts {
     pub decrease: Vec<Sample>,
     /// The same per task group.
     pub group_decrease: Vec<Sample>,
-    /// The same per terminal, in the rounds that were looked at: what the calibrated twin had forecast,
-    /// and what happened.
+    /// The same per terminal, in the rounds with a measurement of the losses: forecast of the
+    /// calibrated twin, and measured value.
     pub terminal_decrease: Vec<Vec<(f64, f64)>>,
-    /// The same from each look to the next.
+    /// The same from one measurement of the losses to the next.
     pub spans: Vec<Span>,
     /// Share of successes per task group.
     pub success: Vec<Sample>,
@@ -168,12 +168,12 @@ impl Look {
     }
 }
 
-/// How often each was measured.
+/// Number of measurements of each.
 struct Counts {
     scheduled: Vec<u64>,
     reports: Vec<u64>,
     measurements: Vec<u64>,
-    /// Rounds in which the losses of the deployed policy were looked at.
+    /// Rounds in which the losses of the deployed policy were measured.
     looks: u64,
 }
 
@@ -218,7 +218,8 @@ impl Forecasts {
         }
     }
 
-    /// The experimenter looks at the losses of the deployed policy in some rounds; no twin sees them.
+    /// The experimenter measures the losses of the deployed policy in some rounds; no twin sees
+    /// them.
     fn add_decreases(&mut self, idle: &Twin, round: &ReplayedRound<'_>, counts: &mut Counts) {
         let Some(total) = realised_fall(round.truth, |_| true) else { return };
         let (seen, actions) = (&round.seen, &round.plan.decision().terminals);
@@ -296,7 +297,7 @@ impl Forecasts {
         }
     }
 
-    /// The losses that go with the last measurement, after the round.
+    /// The losses at the last measurement, after the round.
     fn add_group_losses(&mut self, round: &ReplayedRound<'_>) {
         let fallback = round.outcome.loss.or(round.seen.loss).unwrap_or(1.0);
         for (group, count) in measured_groups(round) {
@@ -322,7 +323,7 @@ fn realised_fall(rows: &[TerminalRow], counts: impl Fn(&TerminalRow) -> bool) ->
     Some(1.0 - mean_of(|row| row.deployed_loss_after)? / before)
 }
 
-/// Nothing can be said of a delay without an end, nor of a terminal that had nothing to do.
+/// No forecast of a delay without an end, nor of a terminal without a job.
 fn sound(sample: Sample) -> Option<Sample> {
     let Sample { before, after, measured, .. } = &sample;
     let values = [*measured, before.mid, after.mid];

@@ -31,7 +31,7 @@ use crate::scenario::{Method, Registry, Scenario, ScenarioError, Seeds, TwinPart
 use crate::station::StationMemory;
 use crate::units::{Bytes, Gain, Hertz, Joules, Seconds, Watts};
 
-/// A run to be shown again.
+/// A run to be replayed.
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// The scenario.

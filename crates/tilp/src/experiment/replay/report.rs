@@ -12,11 +12,11 @@ use crate::statistics::mean;
 use crate::tasks::Suite;
 use crate::twin::{Belief, Calibration, Interval};
 
-/// A terminal counts as known after this many measurements.
+/// Number of measurements after which a terminal counts as known.
 const FIRST_ROUNDS: u64 = 30;
-/// The losses of the deployed policy after this many looks at them.
+/// The same for measurements of the losses of the deployed policy.
 const FIRST_LOOKS: u64 = 10;
-/// A task group after this many: its success is measured seldom.
+/// The same for a task group, whose success is measured rarely.
 const FIRST_MEASUREMENTS: u64 = 2;
 
 /// The twin of a run, predicted against realised.
@@ -33,7 +33,7 @@ pub struct TwinReport {
     pub seed: u64,
     /// Rounds of the run.
     pub rounds: u64,
-    /// Calibration loops that the run's scenario freezes.
+    /// Calibration loops that the scenario switches off.
     pub frozen: Vec<&'static str>,
     /// Delay, energy, loss, loss decrease and success.
     pub sub_twins: Vec<SubTwinReport>,
@@ -50,7 +50,7 @@ pub struct TwinReport {
     pub curve: CurveReport,
 }
 
-/// How one quantity was forecast.
+/// Errors of the forecasts of one quantity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SubTwinReport {
     /// The quantity.
@@ -75,13 +75,13 @@ pub struct SubTwinReport {
     pub error_later: Option<f64>,
 }
 
-/// How the one-round loss decrease of all terminals, or of those of one task, was forecast. Decreases are
-/// shares of the loss before the round.
+/// Errors of the forecasts of the one-round loss decrease of all terminals, or of those of one
+/// task. Decreases are shares of the loss before the round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DecreaseReport {
     /// Name of the task; null for all terminals together.
     pub task: Option<&'static str>,
-    /// Rounds that were looked at.
+    /// Rounds with a measurement.
     pub n: usize,
     /// Mean of the measured values.
     pub realised: Option<f64>,
@@ -99,8 +99,8 @@ pub struct DecreaseReport {
     pub coverage: Option<f64>,
 }
 
-/// How close a twin came to what was hidden from it: median over the terminals that were
-/// scheduled often enough.
+/// Error of a twin's estimate of a hidden quantity: median over the terminals that were scheduled
+/// often enough.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactorReport {
     /// The hidden quantity.
@@ -144,7 +144,7 @@ pub struct GroupReport {
     pub spearman: Option<f64>,
     /// Rounds at whose end success was measured.
     pub rounds: Vec<u64>,
-    /// Its loss then.
+    /// Its loss at these rounds.
     pub loss: Vec<f64>,
     /// Share of successes measured.
     pub measured: Vec<f64>,
@@ -185,7 +185,7 @@ pub fn report(replay: &Replay, forecasts: &Forecasts) -> TwinReport {
     }
 }
 
-/// Absolute error of a forecast, relative to what was measured if so asked.
+/// Absolute error of a forecast, relative to the measured value if requested.
 pub(super) fn error(forecast: &Interval, measured: f64, relative: bool) -> f64 {
     let error = (forecast.mid - measured).abs();
     if relative { error / measured } else { error }
@@ -299,7 +299,7 @@ fn curve(forecasts: &Forecasts, suite: &Suite) -> CurveReport {
         .filter(|group| !group.rounds.is_empty())
         .collect();
     let ranks: Vec<(f64, f64)> = groups.iter().flat_map(rank_pairs).collect();
-    // All forecasts that a last measurement competes with.
+    // All forecasts for which a last measurement exists.
     let scores: Vec<[f64; 3]> = groups.iter().flat_map(scores).collect();
     let score = |idx: usize| mean(scores.iter().map(|one| one[idx]));
     let skill = |rival: Option<f64>| {

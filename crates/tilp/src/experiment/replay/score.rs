@@ -1,4 +1,4 @@
-//! How good forecasts are: medians, rank correlation, Brier scores.
+//! Scores of forecasts: medians, rank correlation, Brier scores.
 
 use crate::statistics;
 
@@ -7,7 +7,7 @@ pub(super) fn quantile(values: Vec<f64>, share: f64) -> Option<f64> {
     statistics::quantile(values.into_iter().filter(|value| !value.is_nan()), share)
 }
 
-/// The middle value; none without values.
+/// The median; `None` without values.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     quantile(values.into_iter().collect(), 0.5)
 }
@@ -23,15 +23,15 @@ pub(super) fn centred_ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// Correlation of values that are given about their means; none where one does not vary.
+/// Correlation of values given as deviations from their means; `None` if one of them is constant.
 pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
     let (xx, yy) = (sum(|(x, _)| x * x), sum(|(_, y)| y * y));
     (xx > 0.0 && yy > 0.0).then(|| sum(|(x, y)| x * y) / (xx * yy).sqrt())
 }
 
-/// Mean of minus the logarithm of what was forecast of each episode, of which this share succeeded. A
-/// forecast that is certain is taken to be off by a thousandth.
+/// Mean negative logarithm of the forecast probability of each episode's result, for this share of
+/// successes. A certain forecast is taken to be off by a thousandth.
 pub(super) fn log_score(forecast: f64, share: f64) -> f64 {
     let forecast = forecast.clamp(1e-3, 1.0 - 1e-3);
     -(share * forecast.ln() + (1.0 - share) * (1.0 - forecast).ln())

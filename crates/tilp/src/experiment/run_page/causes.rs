@@ -1,4 +1,4 @@
-//! What sets the decisions: each of them against what sets terminals apart, with rank correlations.
+//! Decisions against properties of the terminals, with rank correlations.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::plot::{Axis, Colour, Figure, Mark, Panel, Scale, Series, Size};
 use crate::record::{EpisodeKind, TerminalRow};
 use crate::units::to_db;
 
-/// What the base station knows of a terminal and did with it, in the mean over the rounds.
+/// What the base station knows of a terminal, and its decisions for it, as means over the rounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Terminal {
     rounds: f64,
@@ -101,8 +101,8 @@ fn terminals(page: &RunPage) -> Vec<Terminal> {
     terminals.into_values().collect()
 }
 
-/// Spearman's: the correlation of the ranks, equal values sharing their mean rank. None if either side
-/// is the same for all.
+/// Spearman's rank correlation, with the mean rank for equal values. `None` if one side is
+/// constant.
 fn rank_correlation(points: &[(f64, f64)]) -> Option<f64> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
     let (x, y) = (ranks(&x), ranks(&y));

@@ -1,5 +1,5 @@
-//! What it is worth that a round treats its terminals differently: recorded rounds, with one decision
-//! the same for all participants.
+//! The value of treating the terminals of a round differently: recorded rounds, with one part of
+//! the decision the same for all participants.
 //!
 //! Participants, channels and hardware are those of the record, the true ones. Nothing else of the
 //! decision changes. The cost is that of the cost model by which the simulated cell bills a round.
@@ -11,7 +11,7 @@ use crate::round::{Decision, TerminalDecision, TerminalReport};
 use crate::rule::Rule;
 use crate::units::{Bytes, Hertz, Seconds, Watts};
 
-/// Rounds that are looked at, evenly spaced over the run.
+/// Number of evaluated rounds, evenly spaced over the run.
 const ROUNDS: usize = 50;
 
 /// A part of the decision of a terminal.
@@ -36,22 +36,22 @@ impl Part {
     }
 }
 
-/// The cost of one part being the same for all, relative to the rounds as they were.
+/// The cost of one part being the same for all, relative to the recorded rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Levelled {
     pub part: Part,
-    /// Geometric means over the rounds of the factors on their seconds and joules.
+    /// Geometric means over the rounds of the ratios of their seconds and joules.
     pub seconds: f64,
     pub joules: f64,
-    /// Rounds that do not end by the deadline then, of those that did.
+    /// Rounds that then miss the deadline, of those that met it.
     pub missed: usize,
 }
 
-/// All parts, and the number of rounds; none without a round of two participants.
+/// All parts, and the number of rounds; `None` without a round with two participants.
 pub(super) fn levelled(replay: &Replay, rows: &[RoundRow]) -> Option<(usize, Vec<Levelled>)> {
     let rule = replay.method.training(&replay.scenario).ok()?;
     let stride = rows.len().div_ceil(ROUNDS).max(1);
-    // The first rounds of a run are not typical: from each stretch the last one is taken.
+    // The first rounds of a run are not typical: the last one of each stretch is taken.
     let looked = replay.rounds().zip(rows).filter(|(_, row)| row.round % stride as u64 == 0);
     let rounds: Vec<Bill> = looked
         .filter(|(round, _)| round.plan.decision().scheduled().nth(1).is_some())
@@ -74,7 +74,7 @@ pub(super) fn levelled(replay: &Replay, rows: &[RoundRow]) -> Option<(usize, Vec
     Some((rounds.len(), Part::ALL.map(whole).to_vec()))
 }
 
-/// Seconds and joules of a round that nobody is cut off from.
+/// Seconds and joules of a round without cutting off late terminals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Paid {
     seconds: f64,

@@ -16,7 +16,7 @@ use crate::record::{Event, History, RecordError, RunFolder, Summary};
 use crate::rule::Rule;
 use crate::scenario::{Registry, Scenario, suite_of};
 
-/// All that is shown of a run.
+/// The data of the page.
 pub struct RunPage {
     /// The method, the scenario and the seed in words.
     title: String,
@@ -24,7 +24,7 @@ pub struct RunPage {
     history: History,
     /// The decisions with predictions, by round; empty for methods that make none.
     predictions: Vec<Decided>,
-    /// The metrics; none if the run is not complete.
+    /// The metrics; `None` if the run is not complete.
     summary: Option<Summary>,
     /// Names of the tasks.
     tasks: Vec<String>,

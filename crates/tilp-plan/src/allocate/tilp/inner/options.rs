@@ -8,7 +8,7 @@ use crate::search::gaussian::GaussianOptions;
 /// The search with an inner solver, as a scenario holds it in `[methods.tilp.inner]`.
 ///
 /// The search ranges over four numbers of every step (size of the round, finishing time, prices of
-/// compression noise and of energy) and one of every terminal (its worth). Who takes part, cut,
+/// compression noise and of energy) and one of every terminal (its worth). Participants, cut,
 /// compression, band and power follow from them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -20,9 +20,9 @@ pub struct InnerOptions {
     pub deviations: [f32; 4],
     /// Standard deviation of the worth of a terminal, in powers of two.
     pub worth_deviation: f32,
-    /// Sizes of rounds that every plan tries beside what it draws.
+    /// Sizes of rounds that every plan tries in addition to the drawn ones.
     pub sizes: Vec<usize>,
-    /// Compressions to choose from in rollouts, as shares of the most.
+    /// Compressions to choose from in rollouts, as shares of the maximum.
     pub levels: Vec<f32>,
     /// Least finishing time, as a share of the deadline.
     pub least_time: f32,
@@ -30,7 +30,7 @@ pub struct InnerOptions {
     pub price_turns: usize,
     /// Weight of the energy of a later upload in the choice of a cut.
     pub copy_price: f32,
-    /// Whether the fades of later rounds are drawn, one course for all candidates of a plan; else
+    /// Whether the fades of later rounds are drawn, the same for all candidates of a plan; otherwise
     /// they are the mean.
     pub drawn_fades: bool,
     /// Whether the time of a round includes the wait for pending uploads of terminals that are not
@@ -38,9 +38,9 @@ pub struct InnerOptions {
     pub waits: bool,
     /// How much the actor's logit of a terminal shifts its worth, in powers of two.
     pub actor_shift: f32,
-    /// Improvement steps at the end of a plan, at most.
+    /// Largest number of improvement steps at the end of a plan.
     pub improvements: usize,
-    /// Terminals that are not scheduled, at most, that an improvement step tries to add.
+    /// Largest number of unscheduled terminals that an improvement step tries to add.
     pub additions: usize,
     /// By how many of the 128 levels an improvement step changes a compression.
     pub level_step: usize,
