@@ -125,7 +125,7 @@ mod tests {
                     let bits = sent * (n_cuts - cut + 1) as f64;
                     (cut, Need { bits, fixed_s: 0.1 * speed * cut as f64, channel, down: None })
                 };
-                (1..).zip(sent).map(option).collect()
+                (1..).zip(sent).map(option).collect::<Options>()
             },
         )
     }

@@ -294,6 +294,8 @@ pub(super) fn crossing(
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
 
     use super::*;
     use crate::allocate::solve::instances::{power_of_ten, repeatable};
@@ -310,7 +312,7 @@ mod tests {
 
     /// The same needs in every run of the tests.
     fn needs(n: usize) -> Vec<Need> {
-        let mut runner = proptest::test_runner::TestRunner::new(repeatable(1));
+        let mut runner = TestRunner::new(repeatable(1));
         vec(need(), n).new_tree(&mut runner).unwrap().current()
     }
 

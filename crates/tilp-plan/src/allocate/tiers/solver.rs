@@ -228,7 +228,7 @@ mod tests {
                     let (flow, work) = (radio * sent / depth, speed * depth);
                     [work + flow, flow + 2.0 * work, radio * depth * exchanged]
                 };
-                (1..).zip(factors).map(at).collect()
+                (1..).zip(factors).map(at).collect::<Vec<_>>()
             },
         )
     }
