@@ -288,7 +288,7 @@ fn what_the_readme_says_of_tilp_holds_in_the_results() {
     let budgets = equal_budgets();
     let row = budgets.lines().find(|line| line.starts_with("| seconds | deficit | deficit |"));
     let cells: Vec<&str> = row.unwrap().split(" | ").collect();
-    let said = format!("ends at {} instead of {} % success", cells[4], cells[5]);
+    let said = format!("TiLP ends at {} %, `deficit` at {} %", cells[4], cells[5]);
     assert!(fs::read_to_string(root().join("README.md")).unwrap().contains(&said), "{said}");
     let (all, relay) = ("asfl+guard", "splitnn+guard+q0.75");
     for higher in [all, relay] {
