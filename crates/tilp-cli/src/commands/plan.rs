@@ -42,7 +42,7 @@ pub(crate) fn plan(arguments: Plan) -> Result<(), Failure> {
     let report = spec.plan(&bytes, Some(clock::milliseconds)).map_err(Failure::input)?;
     output::print(&match arguments.format {
         Format::Json => serde_json::to_string_pretty(&report).expect("a plan is plain data"),
-        Format::Text => columns::within(&as_text(&report), COLUMNS),
+        Format::Text => as_text(&report),
     })
 }
 
@@ -129,9 +129,10 @@ fn standard_input() -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// The note on the kind of scenario is one line, whatever its length.
 fn as_text(report: &PlanReport) -> String {
-    let mut text = report.note.map_or(String::new(), |note| format!("{note}\n"));
-    text += &headline(report);
+    let note = report.note.map_or(String::new(), |note| format!("{note}\n"));
+    let mut text = headline(report);
     if !report.on_priors.is_empty() {
         let what = report.on_priors.join(", ");
         text += &format!("  on priors alone, nothing was measured (see --from): {what}\n");
@@ -140,7 +141,7 @@ fn as_text(report: &PlanReport) -> String {
     text += &scheduled(report);
     text += &left_out(report);
     text += &runner_ups(report);
-    text
+    note + &columns::within(&text, COLUMNS)
 }
 
 fn headline(report: &PlanReport) -> String {

@@ -24,19 +24,20 @@ pub(crate) fn twin(arguments: Twin) -> Result<(), Failure> {
     write_beside(&out, &files).map_err(Failure::writing)?;
     output::print(&match arguments.format {
         Format::Json => serde_json::to_string_pretty(&report).expect("a report is plain data"),
-        Format::Text => {
-            let text = columns::within(&as_text(&report), COLUMNS);
-            format!("{text}figures in {}", out.display())
-        }
+        Format::Text => format!("{}figures in {}", as_text(&report), out.display()),
     })
 }
 
+/// The note on the kind of scenario is one line, whatever its length.
 fn as_text(report: &TwinReport) -> String {
-    let TwinReport { scenario, method, seed, rounds, frozen, .. } = report;
-    let mut text = format!("twin of {method} on {scenario}, seed {seed}, {rounds} rounds\n");
-    if let Some(note) = report.note {
-        text += &format!("{note}\n");
-    }
+    let TwinReport { scenario, method, seed, rounds, .. } = report;
+    let heading = format!("twin of {method} on {scenario}, seed {seed}, {rounds} rounds\n");
+    let note = report.note.map_or(String::new(), |note| format!("{note}\n"));
+    format!("{heading}{note}{}", columns::within(&tables(report), COLUMNS))
+}
+
+fn tables(report: &TwinReport) -> String {
+    let (mut text, frozen) = (String::new(), &report.frozen);
     if !frozen.is_empty() {
         text += &format!("frozen by the scenario: {}\n", frozen.join(", "));
     }
