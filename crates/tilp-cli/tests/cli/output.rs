@@ -179,8 +179,8 @@ fn text_results_fit_80_columns() {
     let example = succeed(scratch.path(), &["plan", "tiny", "--example"]);
     // One terminal out of reach: a reason in words.
     scratch.put("seen.json", &example);
-    let too_short: &[&str] = &["--set", "limits.deadline_s=0.001"];
-    for more in [&[], too_short] {
+    let (none, too_short): (&[&str], &[&str]) = (&[], &["--set", "limits.deadline_s=0.001"]);
+    for more in [none, too_short] {
         let input = fs::File::open(scratch.path().join("seen.json")).unwrap();
         let plan = [&["plan", "tiny"][..], more].concat();
         let output = tilp(scratch.path()).args(plan).stdin(input).output().unwrap();

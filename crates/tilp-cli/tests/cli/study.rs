@@ -157,8 +157,8 @@ fn a_first_look_measures_often_and_says_what_it_cannot_tell() {
     let table = fs::read_to_string(folder.join("table.csv")).unwrap();
     assert!(table.lines().skip(1).all(|line| line.ends_with(',')), "no p-value of one seed");
     // A scenario of fewer rounds is not made longer, and a number of the user's holds.
-    let three: &[&str] = &["--set", "rounds=3"];
-    for (out, more, rounds) in [("short", &[], "rounds = 20"), ("set", three, "rounds = 3")] {
+    let (none, three): (&[&str], &[&str]) = (&[], &["--set", "rounds=3"]);
+    for (out, more, rounds) in [("short", none, "rounds = 20"), ("set", three, "rounds = 3")] {
         let study = ["compare", "tiny", "--quick", "--methods", "random", "--quiet", "--out", out];
         succeed(scratch.path(), &[&study[..], more].concat());
         let scenario = fs::read_to_string(scratch.path().join(out).join("scenario.toml")).unwrap();
