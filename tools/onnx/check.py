@@ -60,6 +60,28 @@ def check_table() -> None:
     print(f"table: {len(table)} cuts, among them {', '.join(CUTS.values())}")
 
 
+def table_of(*arguments: str) -> list[dict[str, str]]:
+    command = [os.environ["TILP"], "profile", *arguments]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return list(csv.DictReader(text.splitlines()[1:]))
+
+
+def check_sizes() -> None:
+    """A dimension with a name needs its size."""
+    number = onnx.TensorProto.FLOAT
+    weight = onnx.numpy_helper.from_array(np.zeros((4, 6), np.float32), "w")
+    nodes = [onnx.helper.make_node("MatMul", ["words", "w"], ["scores"])]
+    words = onnx.helper.make_tensor_value_info("words", number, ["n", "length", 4])
+    scores = onnx.helper.make_tensor_value_info("scores", number, ["n", "length", 6])
+    graph = onnx.helper.make_graph(nodes, "words", [words], [scores], [weight])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), "words.onnx")
+    refused = subprocess.run([os.environ["TILP"], "profile", "words.onnx"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "--size length=NUMBER" in refused.stderr, refused.stderr
+    (row,) = table_of("words.onnx", "--size", "length=5")
+    assert (int(row["operations"]), int(row["activation_elements"])) == (6 * 5 * 6 * 4, 30), row
+    print("sizes: a named dimension is refused without its size")
+
+
 def check_convolutions() -> None:
     """A small network of another kind, with shapes by ONNX's own inference; its costs by hand."""
     number = onnx.TensorProto.FLOAT
@@ -74,16 +96,12 @@ def check_convolutions() -> None:
         make("Flatten", ["mean"], ["flat"]),
         make("Gemm", ["flat", "w3", "b3"], ["scores"]),
     ]
-    picture = onnx.helper.make_tensor_value_info("picture", number, ["n", 3, "side", "side"])
+    picture = onnx.helper.make_tensor_value_info("picture", number, ["n", 3, 16, 16])
     scores = onnx.helper.make_tensor_value_info("scores", number, ["n", 10])
     graph = onnx.helper.make_graph(nodes, "pictures", [picture], [scores], constants)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     onnx.save(onnx.shape_inference.infer_shapes(model), "pictures.onnx")
-    refused = subprocess.run([os.environ["TILP"], "profile", "pictures.onnx"], capture_output=True, text=True)
-    assert refused.returncode == 2 and "--size side=NUMBER" in refused.stderr, refused.stderr
-    command = [os.environ["TILP"], "profile", "pictures.onnx", "--size", "side=16", "--batch", "2", "--optimiser", "momentum"]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    rows = list(csv.DictReader(text.splitlines()[1:]))
+    rows = table_of("pictures.onnx", "--batch", "2", "--optimiser", "momentum")
     first, second = 16 * 16 * 8 * 27, 16 * 16 * 4 * 8
     kept = [2 * 16 * 16 * 8, 2 * 16 * 16 * 8 + 16 * 16 * 4 + 4]
     parameters = [8 * 27 + 8, 8 * 27 + 8 + 32]
@@ -100,4 +118,5 @@ if __name__ == "__main__":
     print(f"onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}")
     check_actions()
     check_table()
+    check_sizes()
     check_convolutions()
