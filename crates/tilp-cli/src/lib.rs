@@ -68,6 +68,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Proxy(proxy) => commands::proxy::proxy(proxy),
         Verb::Adapter(adapter) => commands::adapter::adapter(adapter),
         Verb::Profile(profile) => commands::profile::profile(profile),
+        Verb::Export(export) => commands::export::export(export),
         Verb::Completions(completions) => commands::completions::completions(&completions),
     }
 }

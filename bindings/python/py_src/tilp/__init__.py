@@ -8,6 +8,7 @@ model of a cell. ``tilp.envs`` has environments for Gymnasium and PettingZoo.
 from tilp._allocator import Allocator, Hardware, Layer, Limits, Model, Setup
 from tilp._decision import Decision
 from tilp._plan import example_observation, method_names, plan, scenario_text
+from tilp._profile import profile_torch
 from tilp._run import Run, run
 from tilp._study import Study, Text, compare
 from tilp._tilp import (
@@ -45,6 +46,7 @@ __all__ = [
     "example_observation",
     "method_names",
     "plan",
+    "profile_torch",
     "run",
     "scenario_text",
 ]

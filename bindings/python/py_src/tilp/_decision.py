@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilp._tilp import InputError
 
-Flags = npt.NDArray[np.bool_]
-Reals = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    _Flags = npt.NDArray[np.bool_]
+    _Reals = npt.NDArray[np.float64]
+    _Wholes = npt.NDArray[np.int64]
 
 
 class Decision:
@@ -45,12 +46,12 @@ class Decision:
         tiers: tuple[int, bool, int, bool] | None = None,
     ) -> None:
         """A single value for an array but ``scheduled`` holds for every terminal."""
-        self.scheduled: Flags = np.asarray(scheduled, dtype=np.bool_)
+        self.scheduled: _Flags = np.asarray(scheduled, dtype=np.bool_)
         shape = self.scheduled.shape
-        self.bandwidth_hz: Reals = _filled("bandwidth_hz", bandwidth_hz, shape, np.float64)
-        self.power_w: Reals = _filled("power_w", power_w, shape, np.float64)
-        self.cut: Wholes = _filled("cut", cut, shape, np.int64)
-        self.compression: Reals = _filled("compression", compression, shape, np.float64)
+        self.bandwidth_hz: _Reals = _filled("bandwidth_hz", bandwidth_hz, shape, np.float64)
+        self.power_w: _Reals = _filled("power_w", power_w, shape, np.float64)
+        self.cut: _Wholes = _filled("cut", cut, shape, np.int64)
+        self.compression: _Reals = _filled("compression", compression, shape, np.float64)
         self.fallback = fallback
         self.order = list(order)
         self.tiers = tiers

@@ -15,6 +15,7 @@ __all__ = [
     "Outcome",
     "RunError",
     "Table",
+    "TerminalHalf",
     "TilpError",
     "TwinModel",
     "__version__",
@@ -26,6 +27,7 @@ __all__ = [
     "method_names",
     "plan",
     "run",
+    "run_federated",
     "scenario_text",
     "tables",
 ]
@@ -201,6 +203,24 @@ class Envs:
         self, actions: npt.NDArray[np.float64], mixed: bool, active: Sequence[bool]
     ) -> tuple[npt.NDArray[np.float32], list[bool], dict[str, npt.NDArray[np.float64]]]: ...
 
+@final
+class TerminalHalf:
+    def __new__(
+        cls, scenario: str, seed: int, overrides: Sequence[str], terminal: int
+    ) -> TerminalHalf: ...
+    def handle(self, message: bytes) -> bytes: ...
+    def save(self) -> bytes: ...
+    def restore(self, state: bytes) -> None: ...
+
+def run_federated(
+    scenario: str,
+    method: str,
+    seed: int,
+    overrides: Sequence[str],
+    out: Path | None,
+    exchange: Callable[[int, bytes], bytes],
+    on_round: Callable[[dict[str, Any]], object] | None,
+) -> Path: ...
 def agent_view(twin: TwinModel, seen: Observation) -> npt.NDArray[np.float32]: ...
 def agent_decision(
     twin: TwinModel, seen: Observation, action: Sequence[float], mixed: bool

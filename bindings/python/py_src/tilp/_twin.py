@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from tilp._decision import Decision
 from tilp._tilp import Observation, TwinModel
 from tilp._values import overrides
 
-Reals = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    _Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -24,30 +25,30 @@ class Prediction:
     """The twin's prediction for a round. For a batch of decisions every array has a leading axis."""
 
     #: Slowest scheduled terminal, in seconds.
-    latency_s: Reals
+    latency_s: _Reals
     #: By how much the clock advances.
-    duration_s: Reals
+    duration_s: _Reals
     #: Energy of all terminals involved.
-    energy_j: Reals
+    energy_j: _Reals
     #: Violation of deadline, memory and spectrum, relative to the limits.
-    violation: Reals
-    n_scheduled: Reals
+    violation: _Reals
+    n_scheduled: _Reals
     #: Scheduled terminals that miss the deadline or do not fit their memory.
-    n_late: Reals
+    n_late: _Reals
     #: Mean loss of the terminals, before minus after.
-    loss_decrease: Reals
+    loss_decrease: _Reals
     #: Success at the end of training, as it looks after the round.
-    success: Reals
+    success: _Reals
     #: The reward of the round and its three terms.
-    reward: Reals
-    reward_task: Reals
-    reward_communication: Reals
-    reward_penalty: Reals
+    reward: _Reals
+    reward_task: _Reals
+    reward_communication: _Reals
+    reward_penalty: _Reals
     #: Success at the end of training, as it looks before the round.
     success_before: float
     #: Delay and energy of each terminal: the last axis.
-    delay_s: Reals
-    terminal_energy_j: Reals
+    delay_s: _Reals
+    terminal_energy_j: _Reals
 
 
 class Twin:

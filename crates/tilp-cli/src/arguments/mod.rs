@@ -4,6 +4,7 @@ mod adapter;
 mod completions;
 mod dash;
 mod enrol;
+mod export;
 mod plan;
 mod policy;
 mod profile;
@@ -23,9 +24,10 @@ pub(crate) use adapter::{
 pub(crate) use completions::{Completions, Shell};
 pub(crate) use dash::{Channel, Dash};
 pub(crate) use enrol::{Enrol, EnrolVerb};
+pub(crate) use export::{Export, ExportVerb};
 pub(crate) use plan::{Plan, PlanServe, PlanVerb};
 pub(crate) use policy::{Policy, PolicyVerb, Serve};
-pub(crate) use profile::{Profile, ProfileVerb};
+pub(crate) use profile::{ModelFile, OptimiserKind, Profile, ProfileVerb};
 pub(crate) use proxy::{Advance, Proxy};
 pub(crate) use report::{Report, Twin, Verify};
 pub(crate) use run::{Branch, Run};
@@ -103,8 +105,10 @@ pub(crate) enum Verb {
     Proxy(Proxy),
     /// Run an adapter to equipment, or check one
     Adapter(Adapter),
-    /// Measure this machine's speed and energy for a scenario
+    /// Measure this machine's speed and energy for a scenario, or the sizes and work of a model by cut
     Profile(Profile),
+    /// Write demonstrations and trained policies in the formats of other programs
+    Export(Export),
     /// Print a script that completes commands and flags in a shell
     Completions(Completions),
 }

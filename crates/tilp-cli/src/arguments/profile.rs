@@ -1,6 +1,8 @@
 //! `tilp profile`.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::Format;
 
@@ -10,12 +12,50 @@ the scenario's size. The text output is TOML for [hardware] of a scenario. Energ
 processor's counters (RAPL) minus the consumption of the idle machine. Without counters the coefficient
 of the scenario is printed and labelled as modelled. RAYON_NUM_THREADS limits the number of threads.";
 
+const MODEL: &str = "\
+Prints a table for [profile] of a scenario: for every value that alone connects what comes before with what
+comes after, its size, the work before it, the parameters before it and the memory for training them. The
+file needs the shapes of its values; onnx.shape_inference.infer_shapes_path writes them. Work counts the
+products of matrices and convolutions, forward and backward. For a model in PyTorch see tilp.profile_torch
+in the Python package.";
+
 /// `tilp profile`.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = MODEL)]
 pub(crate) struct Profile {
-    /// What to measure.
+    /// What to measure instead of a model.
     #[command(subcommand)]
-    pub verb: ProfileVerb,
+    pub verb: Option<ProfileVerb>,
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelFile,
+}
+
+/// A model and how it is trained.
+#[derive(Args)]
+pub(crate) struct ModelFile {
+    /// A model as an ONNX file
+    pub model: Option<PathBuf>,
+    /// Samples of a minibatch
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub batch: u64,
+    /// What the terminal trains with
+    #[arg(long, value_enum, default_value_t = OptimiserKind::Adamw)]
+    pub optimiser: OptimiserKind,
+    /// Size of a named dimension
+    #[arg(long = "size", value_name = "NAME=NUMBER")]
+    pub sizes: Vec<String>,
+}
+
+/// An optimiser by what it keeps.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum OptimiserKind {
+    /// Nothing.
+    Sgd,
+    /// One number for every parameter.
+    Momentum,
+    /// Two numbers for every parameter.
+    Adamw,
 }
 
 /// Verbs of `tilp profile`.

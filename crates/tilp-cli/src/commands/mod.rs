@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod dash;
 mod engines;
 pub(crate) mod enrol;
+pub(crate) mod export;
 mod health;
 pub(crate) mod plan;
 pub(crate) mod policy;

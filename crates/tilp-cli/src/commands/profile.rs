@@ -1,15 +1,18 @@
-//! `tilp profile device`.
+//! `tilp profile`.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tilp::cost::Hardware;
+use tilp::experiment::{ModelProfileSpec, model_table, profile_onnx};
 use tilp::scenario::{Scenario, cut_profiles, data_sheets, policy};
 use tilp::split::model::{SplitModel, Weights};
 use tilp::split::policy::Policy;
 use tilp_testbed::adapters::Rapl;
 
-use crate::arguments::{Format, Profile, ProfileVerb};
+use crate::arguments::{Format, ModelFile, OptimiserKind, Profile, ProfileVerb};
 use crate::failure::Failure;
 use crate::output;
 
@@ -21,9 +24,43 @@ struct Measured {
     joules_per_operation: Option<f64>,
 }
 
-/// Measures this machine.
+/// Measures a model or this machine.
 pub(crate) fn profile(arguments: Profile) -> Result<(), Failure> {
-    let ProfileVerb::Device { scenario, overrides, seconds, clock_hz, format } = arguments.verb;
+    match arguments.verb {
+        Some(verb) => device(verb),
+        None => model(&arguments.model),
+    }
+}
+
+/// Prints the table of a model.
+fn model(arguments: &ModelFile) -> Result<(), Failure> {
+    let missing = || Failure::input("no model given, expected an ONNX file or `device`");
+    let path = arguments.model.as_ref().ok_or_else(missing)?;
+    let mut sizes = BTreeMap::new();
+    for given in &arguments.sizes {
+        let parts = given.split_once('=');
+        let size = parts.and_then(|(name, size)| Some((name, size.parse::<u64>().ok()?)));
+        match size {
+            Some((name, size)) if size > 0 => sizes.insert(name.to_owned(), size),
+            _ => return Err(Failure::input(format!("--size {given}, expected NAME=NUMBER"))),
+        };
+    }
+    let state_per_parameter = match arguments.optimiser {
+        OptimiserKind::Sgd => 0,
+        OptimiserKind::Momentum => 1,
+        OptimiserKind::Adamw => 2,
+    };
+    let spec = ModelProfileSpec { batch: arguments.batch, state_per_parameter, sizes };
+    let named = |error: &dyn Display| Failure::input(format!("{}: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| named(&error))?;
+    let cuts = profile_onnx(&bytes, &spec).map_err(|error| named(&error))?;
+    let name = path.file_name().map_or_else(String::new, |name| name.display().to_string());
+    output::print(&model_table(&cuts, &name, &spec))
+}
+
+/// Measures this machine.
+fn device(verb: ProfileVerb) -> Result<(), Failure> {
+    let ProfileVerb::Device { scenario, overrides, seconds, clock_hz, format } = verb;
     let scenario = Scenario::load(&scenario, &overrides).map_err(Failure::input)?;
     if !(0.01..=600.0).contains(&seconds) {
         return Err(Failure::input(format!("--seconds = {seconds}, expected 0.01 to 600")));

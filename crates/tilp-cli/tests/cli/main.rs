@@ -7,6 +7,7 @@
 //! - `documents`: what the documents name exists.
 //! - `engines`: robots in MuJoCo, and the program without it.
 //! - `enrol`: from an authority to a certificate, and what is refused.
+//! - `exports`: demonstrations and policies for other programs, sizes of a model.
 //! - `libero`: the scenario with LIBERO's tasks, with and without MuJoCo.
 //! - `old_runs`: folders of version 1 of the program.
 //! - `output`: formats, quiet, pipes, help.
@@ -32,6 +33,7 @@ mod dash;
 mod documents;
 mod engines;
 mod enrol;
+mod exports;
 mod libero;
 mod old_runs;
 mod output;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use tilp::exchange::{observation_message, outcome_message};
@@ -56,13 +57,22 @@ impl Server {
 
 /// The scenario of the short run, for the server.
 fn arguments() -> Vec<&'static str> {
-    let mut all = vec!["tiny", "--state", "planner", "--set", "rounds=40"];
+    let mut all = vec!["tiny", "--state", "planner", "--set"];
+    all.push(&*LENGTH);
     all.extend(&SHORT[4..]);
     all
 }
 
+/// The number of rounds as an override; `TILP_SERVED_ROUNDS=200` makes it a long one.
+static LENGTH: LazyLock<String> = LazyLock::new(|| format!("rounds={}", n_rounds()));
+
+fn n_rounds() -> String {
+    std::env::var("TILP_SERVED_ROUNDS").unwrap_or_else(|_| "40".to_owned())
+}
+
 fn recorded(scratch: &Scratch) -> Replay {
-    let run = [&SHORT[..2], &["--rounds", "40"], &SHORT[4..], &["--quiet", "--out", "run"]];
+    let rounds = n_rounds();
+    let run = [&SHORT[..2], &["--rounds", &rounds], &SHORT[4..], &["--quiet", "--out", "run"]];
     succeed(scratch.path(), &run.concat());
     Replay::open(&RunFolder::open(&scratch.path().join("run")).unwrap()).unwrap()
 }

@@ -18,9 +18,10 @@ pub struct Demonstrations {
 }
 
 impl Demonstrations {
-    fn append(&mut self, other: Demonstrations) {
-        self.observations.extend(other.observations);
-        self.actions.extend(other.actions);
+    /// Adds the rows of another set.
+    pub fn append(&mut self, other: &Demonstrations) {
+        self.observations.extend(&other.observations);
+        self.actions.extend(&other.actions);
     }
 }
 
@@ -36,14 +37,24 @@ pub fn demonstrate(
     noise: f32,
     seed: Seed,
 ) -> Demonstrations {
+    let mut all = Demonstrations::default();
+    for episode in demonstrate_episodes(cell, n_episodes, noise, seed) {
+        all.append(&episode);
+    }
+    all
+}
+
+/// The episodes of [`demonstrate`] one by one; those without success are empty.
+pub fn demonstrate_episodes(
+    cell: &dyn Workcell,
+    n_episodes: usize,
+    noise: f32,
+    seed: Seed,
+) -> Vec<Demonstrations> {
     let record = |index: u64| {
         (0..3).find_map(|attempt| record(cell, noise, index, seed.at(index).at(attempt)))
     };
-    let episodes: Vec<Demonstrations> =
-        (0..n_episodes as u64).into_par_iter().map(record).map(Option::unwrap_or_default).collect();
-    let mut all = Demonstrations::default();
-    episodes.into_iter().for_each(|episode| all.append(episode));
-    all
+    (0..n_episodes as u64).into_par_iter().map(record).map(Option::unwrap_or_default).collect()
 }
 
 fn record(cell: &dyn Workcell, noise: f32, index: u64, seed: Seed) -> Option<Demonstrations> {

@@ -15,7 +15,7 @@ mod scene;
 mod suite;
 pub mod tabletop;
 
-pub use demonstrate::{Demonstrations, demonstrate};
+pub use demonstrate::{Demonstrations, demonstrate, demonstrate_episodes};
 pub use episodes::{EpisodeSet, Start};
 pub use rollout::{Episode, Policy, rollout};
 pub use scene::{Form, Part, Scene, Solid};

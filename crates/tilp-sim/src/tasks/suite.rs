@@ -17,6 +17,8 @@ pub struct Suite {
     pub n_motions: usize,
     /// Control steps after which a demonstration is given up.
     pub demonstration_steps: usize,
+    /// Control steps of a second.
+    pub steps_per_second: u32,
 }
 
 impl Suite {

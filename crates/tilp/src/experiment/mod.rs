@@ -5,9 +5,11 @@ pub mod channel;
 #[cfg(feature = "mujoco")]
 mod engines;
 mod episode;
+mod export;
 mod formats;
 pub mod health;
 mod keeper;
+mod model_profile;
 mod open;
 mod plan;
 mod pretrain;
@@ -25,7 +27,13 @@ pub use branch::Branch;
 #[cfg(feature = "mujoco")]
 pub use engines::{Agreement, Apart, ENGINES, Effort, compare_engines, objection};
 pub use episode::{Brain, EpisodeError, EpisodeSpec, RecordedEpisode};
+pub use export::{
+    ExportError, ExportedFiles, lerobot_dataset, lerobot_policy, policy_to_onnx, read_policy,
+};
 pub use formats::json_formats;
+pub use model_profile::{
+    ModelCut, ModelProfileError, ModelProfileSpec, model_table, profile_onnx,
+};
 pub use open::read_run_identity;
 pub use plan::{
     Expected, LossDecreaseRow, MOST_BYTES, PlanError, PlanReport, PlanServer, PlanSpec,

@@ -22,6 +22,7 @@ mod history;
 mod kept;
 mod metrics;
 mod parquet_file;
+pub(crate) mod parquet_guard;
 mod process;
 mod recovery;
 mod reference;

@@ -4,12 +4,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Encoding, LogicalType, Repetition, Type as Physical};
-use parquet::column::page::{Page, PageReader};
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{
@@ -17,6 +15,7 @@ use parquet::file::writer::{
 };
 use parquet::schema::types::{Type, TypePtr};
 
+use super::parquet_guard::{lies_inside, pages_are_known};
 use super::table::{Column, Kind, Row, TASK_NAME, places, task_name};
 use super::{EpisodeRow, RecordError, TerminalRow};
 
@@ -104,7 +103,9 @@ fn from_parquet<R: Row>(file: File) -> Result<Vec<R>, Unreadable> {
             if !lies_inside(group.metadata().column(place), length) {
                 return Err(Unreadable::OtherColumn(column.name));
             }
-            check_pages(group.get_column_page_reader(place)?, column.name)?;
+            if !pages_are_known(group.get_column_page_reader(place)?)? {
+                return Err(Unreadable::OtherColumn(column.name));
+            }
             let cells = read_column(group.get_column_reader(place)?, column, n_rows)?;
             // How many rows there are is what was read of the first column, not a promise.
             if rows.len() == first {
@@ -117,34 +118,6 @@ fn from_parquet<R: Row>(file: File) -> Result<Vec<R>, Unreadable> {
         }
     }
     Ok(rows)
-}
-
-/// Whether the pages of a column lie inside the file. The reader takes this for granted and would
-/// panic.
-fn lies_inside(column: &ColumnChunkMetaData, length: u64) -> bool {
-    let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-    let offsets = [start, column.data_page_offset(), column.compressed_size()];
-    let end = start.checked_add(column.compressed_size());
-    offsets.iter().all(|offset| *offset >= 0) && end.is_some_and(|end| end as u64 <= length)
-}
-
-/// Only what is written here is read, and a dictionary before what refers to it: the decoders take
-/// this for granted and would panic.
-fn check_pages(pages: Box<dyn PageReader>, name: &'static str) -> Result<(), Unreadable> {
-    let mut has_dictionary = false;
-    for page in pages {
-        let page = page?;
-        has_dictionary |= matches!(page, Page::DictionaryPage { .. });
-        let known = match page.encoding() {
-            Encoding::PLAIN | Encoding::RLE => true,
-            Encoding::RLE_DICTIONARY => has_dictionary,
-            _ => false,
-        };
-        if !known {
-            return Err(Unreadable::OtherColumn(name));
-        }
-    }
-    Ok(())
 }
 
 /// The cells of a column as bits.

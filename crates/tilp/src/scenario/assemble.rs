@@ -9,12 +9,13 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::events::{WorkChange, disturbances, presence, work_changes};
 use super::learning::Learning;
+use super::lerobot;
 use super::planner::tilp;
 use super::profile::{self, ProfileParts};
 use super::program::started;
 use super::raw;
 use super::registry::{Method, MethodInputs};
-use super::robots::{Roster, dataset, suite};
+use super::robots::{Roster, dataset, joined, suite};
 use super::{Scenario, ScenarioError, terminals};
 use crate::allocate::{Clock, Problem};
 use crate::cost::{Accounting, CostModel, Downlink, Hardware, Profile};
@@ -304,7 +305,10 @@ fn data_sets(
         expected: format!("enough for the expert to succeed once as terminal {n}, or less noise"),
         place: scenario.place.clone(),
     };
-    let first = roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
+    let mut first = roster.demonstrations(raw, seed.named("demonstrations"), cache, progress)?;
+    for (n, episodes) in lerobot::imported(scenario, suite(raw))? {
+        first[n] = joined(&episodes);
+    }
     if let Some(n) = first.iter().position(|set| set.actions.is_empty()) {
         return Err(too_few("tasks.demonstrations".into(), raw.tasks.demonstrations, n));
     }

@@ -11,6 +11,7 @@ mod heterogeneity;
 mod inspect;
 mod knobs;
 mod learning;
+mod lerobot;
 mod libero;
 mod load;
 mod near;
@@ -40,7 +41,10 @@ pub use planner::{
 pub use profile::{PROFILE_NOTE, ProfileParts};
 pub use program::ProgramError;
 pub use registry::{Method, MethodInputs, Registry, method, methods};
-pub use robots::{MeasuredCell, measured_cell, narrow_demonstrations, sample_variants};
+pub use robots::{
+    MeasuredCell, TerminalEpisodes, demonstration_episodes, measured_cell, narrow_demonstrations,
+    sample_variants,
+};
 pub use twin::{TwinParts, assemble_twin};
 
 use sha2::{Digest, Sha256};
@@ -104,11 +108,13 @@ impl Scenario {
 
     fn checked(mut loaded: Loaded) -> Result<Self, ScenarioError> {
         profile::read_tables(&mut loaded)?;
+        lerobot::note_digests(&mut loaded)?;
         check::check(&loaded)?;
         let Loaded { mut raw, place, folder } = loaded;
         // The resolved scenario is written to a run folder; paths must be valid from there too.
         let data = raw.tasks.libero.as_mut().map(|libero| &mut libero.data);
-        for path in [&mut raw.cell.trace, &mut raw.model.base].into_iter().chain(data) {
+        let own = raw.terminals.iter_mut().map(|row| &mut row.data);
+        for path in [&mut raw.cell.trace, &mut raw.model.base].into_iter().chain(data).chain(own) {
             if !path.is_empty() && !path.starts_with("builtin") {
                 let absolute = std::path::absolute(folder.join(&*path));
                 *path = absolute.map_or(std::mem::take(path), |path| path.display().to_string());

@@ -7,6 +7,7 @@ use rand::RngExt;
 
 use super::cache::Cache;
 use super::events::{Work, WorkChange, work_changes};
+use super::lerobot;
 use super::libero::{Camera, LiberoRoster};
 use super::profile;
 use super::raw;
@@ -16,7 +17,7 @@ use crate::round::TerminalId;
 use crate::split::data::Dataset;
 use crate::tasks::libero;
 use crate::tasks::tabletop::{self, Engine, Family, Variant, VariantRange};
-use crate::tasks::{Demonstrations, Suite, Workcell, demonstrate};
+use crate::tasks::{Demonstrations, Suite, Workcell, demonstrate, demonstrate_episodes};
 use crate::world::{CellChange, Fleet, Schedule};
 
 /// Changes whenever the same scenario and seed give other demonstrations, so that none made by
@@ -220,6 +221,63 @@ impl Roster {
 /// Work as success is measured: with more mass than in the demonstrations, if the scenario says so.
 fn measured(raw: &raw::Raw, work: Work) -> Work {
     Work { payload_kg: raw.tasks.extra_mass_kg + work.payload_kg, ..work }
+}
+
+/// The demonstrations of one terminal.
+pub struct TerminalEpisodes {
+    /// The terminal.
+    pub terminal: TerminalId,
+    /// Its task, by its place in the suite.
+    pub task: usize,
+    /// Its episodes; those in which the expert did not succeed are empty.
+    pub episodes: Vec<Demonstrations>,
+}
+
+/// The demonstrations that terminals have at the start, episode by episode: of all, or of one.
+pub fn demonstration_episodes(
+    scenario: &Scenario,
+    seed: u64,
+    terminal: Option<u32>,
+) -> Result<Vec<TerminalEpisodes>, ScenarioError> {
+    let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    if raw.profile.is_some() {
+        return Err(profile::no_policy(scenario));
+    }
+    let roster = Roster::draw(scenario, seed.named("fleet"))?;
+    let (tasks, seed) = (roster.tasks(), seed.named("demonstrations"));
+    let wanted = match terminal.map(|id| id as usize) {
+        Some(n) if n >= tasks.len() => {
+            let expected = format!("0 to {}", tasks.len() - 1);
+            let (field, value) = ("terminal".into(), n.to_string());
+            return Err(ScenarioError::Range {
+                field,
+                value,
+                expected,
+                place: scenario.place.clone(),
+            });
+        }
+        Some(n) => n..n + 1,
+        None => 0..tasks.len(),
+    };
+    let (counts, noise) = (demonstration_counts(raw, seed), raw.tasks.demonstration_noise as f32);
+    let mut imported: BTreeMap<_, _> =
+        lerobot::imported(scenario, suite(raw))?.into_iter().collect();
+    let of = |n: usize| {
+        let cell = roster.cell(n, Work::default())?;
+        let episodes = match imported.remove(&n) {
+            Some(episodes) => episodes,
+            None => demonstrate_episodes(&*cell, counts[n], noise, seed.at(n as u64)),
+        };
+        Ok(TerminalEpisodes { terminal: TerminalId(n as u32), task: tasks[n], episodes })
+    };
+    wanted.map(of).collect()
+}
+
+/// Episodes one after another.
+pub(super) fn joined(episodes: &[Demonstrations]) -> Demonstrations {
+    let mut all = Demonstrations::default();
+    episodes.iter().for_each(|episode| all.append(episode));
+    all
 }
 
 /// The robot cell of one terminal as its success is measured.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioError;
 use super::check::Checker;
+use super::lerobot;
 use super::raw::Raw;
 use super::robots::suite;
 use crate::cost::Hardware;
@@ -49,6 +50,16 @@ pub(super) struct ListedTerminal {
     /// Its task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// Folder of a LeRobotDataset of version 3 whose frames are its demonstrations at the start, instead of
+    /// the expert's; not in profile scenarios.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub data: String,
+    /// Which episodes of `data` it has: the first, and one past the last. All if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_episodes: Option<[u64; 2]>,
+    /// SHA-256 over description and tables of `data`; filled in when a scenario is read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub data_sha256: String,
 }
 
 /// The listed terminals, in the order of their ids; none without a list. Terminals beyond the list
@@ -133,8 +144,16 @@ pub(super) fn tasks(raw: &Raw, mut dealt: Vec<usize>) -> Vec<usize> {
 pub(super) fn demonstrations(raw: &Raw, mut drawn: Vec<usize>) -> Vec<usize> {
     for (one, row) in drawn.iter_mut().zip(listed(raw)) {
         *one = row.demonstrations.map_or(*one, |count| count as usize);
+        if !row.data.is_empty() {
+            *one = 0;
+        }
     }
     drawn
+}
+
+/// Listed terminals with data of their own, by place.
+pub(super) fn with_data(raw: &Raw) -> impl Iterator<Item = (usize, &ListedTerminal)> {
+    listed(raw).iter().enumerate().filter(|(_, row)| !row.data.is_empty())
 }
 
 /// Samples of a terminal, if the list gives them.
@@ -166,6 +185,7 @@ pub(super) fn check(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
         check_name(checker, &at("name"), row, &rows[..n])?;
         check_numbers(checker, at, row)?;
         check_kind(checker, raw, at, row)?;
+        check_data(checker, raw, at, row)?;
     }
     Ok(())
 }
@@ -222,6 +242,43 @@ fn check_numbers(
         value.map_or(Ok(()), |value| checker.within(&at(name), value, 1, most))?;
     }
     Ok(())
+}
+
+/// Data from outside: instead of demonstrations, and where there are robots.
+fn check_data(
+    checker: &Checker,
+    raw: &Raw,
+    at: impl Fn(&str) -> String,
+    row: &ListedTerminal,
+) -> Result<(), ScenarioError> {
+    if row.data.is_empty() {
+        let given = [
+            ("data_episodes", row.data_episodes.is_some()),
+            ("data_sha256", !row.data_sha256.is_empty()),
+        ];
+        return match given.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(checker.wrong(&at(name), "given", "none without data")),
+            None => Ok(()),
+        };
+    }
+    if raw.profile.is_some() {
+        let expected = "none: a profile has no robots, n_samples is the size of its data";
+        return Err(checker.wrong(&at("data"), &row.data, expected));
+    }
+    if let Some(count) = row.demonstrations {
+        let expected = "none beside data, which contains them";
+        return Err(checker.wrong(&at("demonstrations"), count, expected));
+    }
+    if !lerobot::is_digest(&row.data_sha256) {
+        return Err(checker.wrong(&at("data_sha256"), &row.data_sha256, "64 hexadecimal digits"));
+    }
+    match row.data_episodes {
+        Some([first, end]) if first >= end => {
+            let value = format!("[{first}, {end}]");
+            Err(checker.wrong(&at("data_episodes"), value, "the first, and one past the last"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a terminal may be given depends on the kind of scenario.

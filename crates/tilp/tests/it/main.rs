@@ -12,6 +12,7 @@
 //! - `channels`: recorded channels and their future.
 //! - `baselines`: decisions and books of the published methods and their variants.
 //! - `events`: dated events: changes, their rounds, their terminals, and what is observed.
+//! - `exports`: exported files, read again.
 //! - `examples`: the examples run and do what they say.
 //! - `forged`: checkpoints that no run has written.
 //! - `heterogeneity`: the four levels: what is equal, what is spread, what stays.
@@ -28,6 +29,7 @@ mod budgets;
 mod channels;
 mod events;
 mod examples;
+mod exports;
 mod forged;
 mod heterogeneity;
 mod learning;

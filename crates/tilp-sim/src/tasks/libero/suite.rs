@@ -23,6 +23,7 @@ pub static SUITE: Suite = Suite {
     loss_weights: &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5],
     n_motions: 6,
     demonstration_steps: 250,
+    steps_per_second: 20,
 };
 
 /// Start and end of each token in the observation:

@@ -11,6 +11,7 @@ pub static SUITE: Suite = Suite {
     loss_weights: &[1.0, 1.0, 1.0, 0.5],
     n_motions: 3,
     demonstration_steps: 80,
+    steps_per_second: 20,
 };
 
 const NAMES: [&str; Family::ALL.len()] = {

@@ -124,6 +124,7 @@ pub(in crate::scenario) fn suite(profile: &Profile) -> &'static Suite {
         loss_weights: &[],
         n_motions: 0,
         demonstration_steps: 0,
+        steps_per_second: 0,
     }));
     suites.insert(names, suite);
     suite

@@ -103,7 +103,7 @@ impl Source<'_> {
                 memory_bytes: line.number("memory_bytes")?,
                 n_samples: line.number("n_samples")?,
                 task: line.text("task"),
-                demonstrations: None,
+                ..ListedTerminal::default()
             })
         };
         self.rows("profile.terminals", name, &table, row)

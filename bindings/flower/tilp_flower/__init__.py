@@ -1,0 +1,1 @@
+"""TiLP on Flower."""
