@@ -135,7 +135,7 @@ fn as_text(report: &PlanReport) -> String {
     let mut text = headline(report);
     if !report.on_priors.is_empty() {
         let what = report.on_priors.join(", ");
-        text += &format!("  on priors alone, nothing was measured (see --from): {what}\n");
+        text += &format!("  on priors alone (see --from): {what}\n");
     }
     text += &loss_line(report);
     text += &scheduled(report);
@@ -181,20 +181,20 @@ fn loss_line(report: &PlanReport) -> String {
 /// The scheduled terminals, one line each. A reason that the last two columns do not say has a line of
 /// its own.
 fn scheduled(report: &PlanReport) -> String {
-    const LONGEST: usize = 20;
+    const LONGEST: usize = 14;
     let rows = || report.terminals.iter().filter(|row| row.scheduled);
     let width = rows().map(|row| row.task.chars().count()).max().unwrap_or_default();
     let width = width.clamp(4, LONGEST);
     let mut text = format!(
-        "\n  n  {:width$}    band  power  cut     q   likely     sure  success     return\n     \
-         {:width$}     MHz     mW                   s        s   points\n",
+        "\n  n  {:width$}    band  power  cut     q  likely    sure  success    return\n     \
+         {:width$}     MHz     mW                  s       s   points\n",
         "task", ""
     );
     for row in rows() {
         let task: String = row.task.chars().take(width).collect();
         let _ = write!(
             text,
-            "{:3}  {task:width$}  {:6.2} {:6.0}  {:3}  {:4.2}  {:7.3}  {:7.3}",
+            "{:3}  {task:width$}  {:6.2} {:6.0}  {:3}  {:4.2}  {:6.3}  {:6.3}",
             row.terminal,
             row.bandwidth_hz / 1e6,
             row.power_w * 1e3,

@@ -172,7 +172,7 @@ fn a_message_stays_one_line_whatever_stands_in_the_arguments() {
 fn bad_usage_is_one_line_too() {
     let scratch = Scratch::new("usage");
     let said = refused(&scratch, &["run", "tiny", "--seed", "x"]);
-    assert_names(&said, &["'x'", "--seed", "invalid digit"]);
+    assert_names(&said, &["'x'", "--seed", "expected a whole number"]);
     assert_names(&refused(&scratch, &["run", "tiny", "--color"]), &["--color"]);
     assert_names(&refused(&scratch, &["fly"]), &["fly"]);
     assert_names(&refused(&scratch, &["run", "tiny", "--checkpoint-every", "0"]), &["0"]);

@@ -195,7 +195,7 @@ fn text_results_fit_80_columns() {
     ] {
         said.push(succeed(scratch.path(), arguments));
     }
-    assert!(said[1].contains("success     return") && said[2].contains("best channel"), "{said:?}");
+    assert!(said[1].contains("success    return") && said[2].contains("best channel"), "{said:?}");
     let names_folder = |line: &&str| !line.starts_with("next: ") && !line.starts_with("hash ");
     for line in said.iter().flat_map(|text| text.lines()).filter(names_folder) {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
