@@ -112,6 +112,18 @@ fn knobs_that_a_method_does_not_use_do_not_refuse_its_run() {
 }
 
 #[test]
+fn a_search_that_does_not_fit_together_refuses_only_methods_that_search() {
+    let scratch = Scratch::new("search-knobs");
+    let knobs = ["--set", "methods.tilp.samples=16", "--quiet"];
+    let expected = "methods.tilp.elites = 25, expected 1 to 16";
+    let line = refused(&scratch, &[&SHORT[..], &knobs].concat());
+    assert!(line.contains(expected), "{line}");
+    let check = ["scenario", "check", "tiny", "--set", "methods.tilp.samples=16"];
+    assert!(refused(&scratch, &check).contains(expected), "a check looks at all knobs");
+    succeed(scratch.path(), &[&SHORT[..], &knobs, &["--method", "random"]].concat());
+}
+
+#[test]
 fn other_sizes_of_the_policy_need_one_step() {
     let scratch = Scratch::new("sizes");
     let size = ["--set", "model.width=16"];

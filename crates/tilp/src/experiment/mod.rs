@@ -31,9 +31,7 @@ pub use export::{
     ExportError, ExportedFiles, lerobot_dataset, lerobot_policy, policy_to_onnx, read_policy,
 };
 pub use formats::json_formats;
-pub use model_profile::{
-    ModelCut, ModelProfileError, ModelProfileSpec, model_table, profile_onnx,
-};
+pub use model_profile::{ModelCut, ModelProfileError, ModelProfileSpec, model_table, profile_onnx};
 pub use open::read_run_identity;
 pub use plan::{
     Expected, LossDecreaseRow, MOST_BYTES, PlanError, PlanReport, PlanServer, PlanSpec,

@@ -196,8 +196,8 @@ fn methods(checker: &Checker, raw: &Raw) -> Result<(), ScenarioError> {
     super::check_tilp::tilp(checker, &raw.methods.tilp)
 }
 
-/// Refuses what only some methods use: their cut, and the compression of the reference rules. Other
-/// methods run whatever these are.
+/// Refuses what only some methods use: their cut, the compression of the reference rules, and numbers
+/// of the search that do not fit each other. Other methods run whatever these are.
 pub(super) fn knobs_of(raw: &Raw, place: &str, uses: Uses) -> Result<(), ScenarioError> {
     let checker = Checker { place };
     if uses.cut && !raw.model.cuts.contains(&raw.methods.cut) {
@@ -211,6 +211,9 @@ pub(super) fn knobs_of(raw: &Raw, place: &str, uses: Uses) -> Result<(), Scenari
             checker.between("methods.reference.near_compression", near, 0.0, most)?;
         }
     }
+    if uses.search {
+        super::check_tilp::consistent(&checker, &raw.methods.tilp)?;
+    }
     Ok(())
 }
 
@@ -221,6 +224,8 @@ pub(super) struct Uses {
     pub(super) cut: bool,
     /// `methods.reference.compression`.
     pub(super) compression: bool,
+    /// The search of `methods.tilp`.
+    pub(super) search: bool,
 }
 
 pub(super) struct Checker<'a> {

@@ -9,10 +9,26 @@ use crate::twin::{
     NetworkOptions, Prior, TaskOptions, TerminalOptions, TrainingOptions, WeightPrior,
 };
 
+/// Largest number of candidates, and of whatever is part of them.
+const MOST_CANDIDATES: u64 = 100_000;
+
+/// Refuses numbers that do not fit each other; each by itself is in its range. Methods without the
+/// search run whatever these are.
+pub(super) fn consistent(checker: &Checker, tilp: &TilpSettings) -> Result<(), ScenarioError> {
+    let (samples, inner) = (tilp.samples as u64, &tilp.inner.search);
+    checker.within("methods.tilp.elites", tilp.elites as u64, 1, samples)?;
+    // A search of few samples has neither proposals nor mutants, however many are asked for.
+    let most = samples.max(tilp.search.least_samples as u64);
+    checker.within("methods.tilp.search.proposals", tilp.search.proposals as u64, 0, most)?;
+    checker.within("methods.tilp.search.mutants", tilp.search.mutants as u64, 0, most)?;
+    let elites = "methods.tilp.inner.search.elites";
+    checker.within(elites, inner.elites as u64, 1, inner.samples as u64)
+}
+
 /// Refuses what is out of range.
 pub(super) fn tilp(checker: &Checker, tilp: &TilpSettings) -> Result<(), ScenarioError> {
     top(checker, tilp)?;
-    search(checker, &tilp.search, tilp.samples)?;
+    search(checker, &tilp.search)?;
     inner(checker, &tilp.inner)?;
     prices(checker, &tilp.prices)?;
     start(checker, &tilp.start)?;
@@ -35,8 +51,8 @@ pub(super) fn tilp(checker: &Checker, tilp: &TilpSettings) -> Result<(), Scenari
 
 fn top(checker: &Checker, tilp: &TilpSettings) -> Result<(), ScenarioError> {
     checker.within("methods.tilp.horizon", tilp.horizon as u64, 1, 1000)?;
-    checker.within("methods.tilp.samples", tilp.samples as u64, 2, 100_000)?;
-    checker.within("methods.tilp.elites", tilp.elites as u64, 1, tilp.samples as u64)?;
+    checker.within("methods.tilp.samples", tilp.samples as u64, 2, MOST_CANDIDATES)?;
+    checker.within("methods.tilp.elites", tilp.elites as u64, 1, MOST_CANDIDATES)?;
     checker.within("methods.tilp.iterations", tilp.iterations as u64, 1, 1000)?;
     checker.between("methods.tilp.discount", tilp.discount, 0.0, 0.9999)?;
     checker.within("methods.tilp.imagined", tilp.imagined as u64, 0, 1000)?;
@@ -59,16 +75,13 @@ fn top(checker: &Checker, tilp: &TilpSettings) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn search(checker: &Checker, search: &SearchOptions, samples: usize) -> Result<(), ScenarioError> {
+fn search(checker: &Checker, search: &SearchOptions) -> Result<(), ScenarioError> {
     let field = |name: &str| format!("methods.tilp.search.{name}");
-    let samples = samples as u64;
     checker.between(&field("kept_share"), search.kept_share, 0.0, 1.0)?;
-    checker.within(&field("remembered"), search.remembered as u64, 0, 100_000)?;
-    // A search of few samples has neither proposals nor mutants, however many are asked for.
-    let most = samples.max(search.least_samples as u64);
-    checker.within(&field("least_samples"), search.least_samples as u64, 0, 100_000)?;
-    checker.within(&field("proposals"), search.proposals as u64, 0, most)?;
-    checker.within(&field("mutants"), search.mutants as u64, 0, most)?;
+    checker.within(&field("remembered"), search.remembered as u64, 0, MOST_CANDIDATES)?;
+    checker.within(&field("least_samples"), search.least_samples as u64, 0, MOST_CANDIDATES)?;
+    checker.within(&field("proposals"), search.proposals as u64, 0, MOST_CANDIDATES)?;
+    checker.within(&field("mutants"), search.mutants as u64, 0, MOST_CANDIDATES)?;
     checker.within(&field("restart_every"), search.restart_every as u64, 0, 1000)?;
     checker.single(&field("correlation"), search.correlation, 0.0, 1.0)?;
     checker.single(&field("smoothing"), search.smoothing, 0.0, 1.0)?;
@@ -83,11 +96,11 @@ fn search(checker: &Checker, search: &SearchOptions, samples: usize) -> Result<(
 fn inner(checker: &Checker, inner: &InnerOptions) -> Result<(), ScenarioError> {
     let field = |name: &str| format!("methods.tilp.inner.{name}");
     let search = &inner.search;
-    checker.within(&field("search.samples"), search.samples as u64, 16, 100_000)?;
-    checker.within(&field("search.elites"), search.elites as u64, 1, search.samples as u64)?;
+    checker.within(&field("search.samples"), search.samples as u64, 16, MOST_CANDIDATES)?;
+    checker.within(&field("search.elites"), search.elites as u64, 1, MOST_CANDIDATES)?;
     checker.within(&field("search.iterations"), search.iterations as u64, 1, 1000)?;
-    checker.within(&field("search.remembered"), search.remembered as u64, 0, 100_000)?;
-    checker.within(&field("search.proposals"), search.proposals as u64, 0, 100_000)?;
+    checker.within(&field("search.remembered"), search.remembered as u64, 0, MOST_CANDIDATES)?;
+    checker.within(&field("search.proposals"), search.proposals as u64, 0, MOST_CANDIDATES)?;
     checker.single(&field("search.correlation"), search.correlation, 0.0, 1.0)?;
     checker.single(&field("search.smoothing"), search.smoothing, 0.0, 1.0)?;
     checker.single(&field("search.floor"), search.floor, 0.0, 10.0)?;

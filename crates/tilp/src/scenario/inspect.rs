@@ -3,7 +3,7 @@
 use super::assemble::{cost_model, policy, radio};
 use super::load::merged_tables;
 use super::robots::{Roster, suite};
-use super::{Scenario, ScenarioError};
+use super::{Scenario, ScenarioError, method};
 use crate::rng::Seed;
 use crate::units::to_db;
 use crate::wireless::Recording;
@@ -22,6 +22,7 @@ pub struct Inspection {
 /// Opens everything that a run of this scenario would open, demonstrations apart.
 pub fn inspect(scenario: &Scenario, seed: u64) -> Result<Inspection, ScenarioError> {
     let (raw, seed) = (&scenario.raw, Seed::new(seed));
+    method("tilp")?.training(scenario)?; // the knobs of its search fit each other
     let mut opened = Vec::new();
     if raw.profile.is_none() {
         policy(scenario)?;

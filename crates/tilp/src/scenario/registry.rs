@@ -318,7 +318,8 @@ impl Method {
     /// Which shared knobs it uses. Methods of the user's own may use all.
     fn uses(&self) -> Uses {
         let is_tilp = ["tilp", "oracle"].contains(&&*self.name);
-        Uses { cut: !is_tilp, compression: !is_tilp && self.published.is_none() }
+        let compression = !is_tilp && self.published.is_none();
+        Uses { cut: !is_tilp, compression, search: is_tilp }
     }
 
     /// How it trains. The knobs it uses must fit the limits, its fixed compression included; other
