@@ -14,14 +14,17 @@
 //! 6. [`transport`]: gRPC with mutual TLS.
 //! 7. [`proxy`]: a link between terminal and server that follows a channel.
 //! 8. [`adapters`]: child programs between a terminal and its equipment.
-//! 9. `server`, with the feature of that name: a run whose terminals are processes.
+//! 9. [`description`]: the file of a testbed.
+//! 10. `server`, with the feature of that name: a run whose terminals are processes.
 
 // `pub` is a promise to users: what they cannot reach is `pub(crate)`.
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 pub mod adapters;
 pub mod contract;
+pub mod description;
 pub mod enrol;
+mod hold;
 pub mod proxy;
 #[cfg(feature = "server")]
 pub mod server;
