@@ -3,7 +3,7 @@
     python3 tools/testbed/wall.py target/release/tilp [ROUNDS [OUT]]
 
 Standard library only; everything on the loopback interface. Twelve terminals are processes, the deadline
-is one second of the machine's clock, and the proxy replays the channel of the scenario: the base station
+is two seconds of the machine's clock, and the proxy replays the channel of the scenario: the base station
 tells it every round, and what each terminal is granted. A modelled meter of each terminal adds the energy
 of its computation by the cost model, and the granted power for the time that its bytes take on the link.
 The three runs go on at the same time; they mostly wait. Prints a table, and for `tilp` what its network
@@ -25,9 +25,9 @@ from kills import free_ports
 
 METHODS = ["tilp", "asfl+guard", "random"]
 N = 12
-DEADLINE_S = 1.0
+DEADLINE_S = 2.0
 SETS = [f"cell.n_terminals={N}", "tasks.shares.bin=2", "tasks.shares.push=4", "tasks.shares.drawer-open=2", "tasks.shares.drawer-close=2",
-        "tasks.shares.button=2", f"limits.deadline_s={DEADLINE_S}", "learning.batch=16", "methods.reference.n_scheduled=6"]
+        "tasks.shares.button=2", f"limits.deadline_s={DEADLINE_S}", "learning.batch=32", "methods.reference.n_scheduled=6"]
 
 
 def run(tilp, work, method, rounds):
@@ -41,7 +41,7 @@ def run(tilp, work, method, rounds):
     overrides = [word for one in sets for word in ("--set", one)]
     commands = {
         "proxy": ["proxy", "tiny", *overrides, f"--server=127.0.0.1:{bed.port}", f"--listen=127.0.0.1:{lane}", "--control=proxy.sock",
-                  "--advance=rounds", "--signalling-bps=1000000"],
+                  "--advance=rounds", "--signalling-bps=1000000", "--burst-bytes=4096"],
         "server": ["server", "--quiet", "bed.toml"],
         "evaluator": ["evaluator", f"--server=127.0.0.1:{bed.port}"],
     }
