@@ -172,10 +172,11 @@ pub fn contract(bytes: &[u8]) {
         {
             assert!(reply.payload.len() as u64 <= MOST_PAYLOAD);
         }
-        let Ok(down) = Down::decode(frame) else { continue };
-        match terminal.receive(now, down) {
-            Ok(Incoming::Welcome(_, payload) | Incoming::Request(_, payload)) => work(&payload),
-            Ok(_) | Err(_) => {}
+        if let Ok(down) = Down::decode(frame)
+            && let Ok(Incoming::Welcome(_, payload) | Incoming::Request(_, payload)) =
+                terminal.receive(now, down)
+        {
+            work(&payload);
         }
     }
     work(bytes);

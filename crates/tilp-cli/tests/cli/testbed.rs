@@ -1,6 +1,7 @@
 //! A testbed of processes: the same bytes as `tilp run`, whichever process is killed.
 
 mod bed;
+mod equipment;
 
 use std::path::Path;
 use std::time::Duration;

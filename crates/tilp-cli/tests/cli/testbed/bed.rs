@@ -28,6 +28,7 @@ pub struct Bed {
     port: u16,
     parties: Vec<Who>,
     children: BTreeMap<Who, Child>,
+    has_adapters: bool,
 }
 
 /// A port that is free now.
@@ -79,7 +80,12 @@ impl Bed {
         );
         succeed(scratch.path(), &["testbed", "data", "bed.toml"]);
         let (folder, parties) = (scratch.path().to_owned(), parties.to_vec());
-        Self { folder, port, parties, children: BTreeMap::new() }
+        Self { folder, port, parties, children: BTreeMap::new(), has_adapters: false }
+    }
+
+    /// Terminals and evaluator read the adapters in the file.
+    pub fn with_adapters(&mut self) {
+        self.has_adapters = true;
     }
 
     /// Adds a line to the file.
@@ -148,6 +154,9 @@ impl Bed {
                 command.args(["terminal", &format!("--id={id}"), &data, &state, &server])
             }
         };
+        if self.has_adapters && who != Who::Server {
+            command.arg("--adapters=bed.toml");
+        }
         let path = self.log_path(who);
         let log = File::options().create(true).append(true).open(path).unwrap();
         command.stdout(Stdio::null()).stderr(log);
