@@ -14,23 +14,26 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 RECORD = ["events.jsonl", "rounds.csv", "calibration.csv", "terminals.parquet", "episodes.parquet", "summary.json", "scenario.toml", "model.safetensors"]
 LONG_S = 300
+METHODS = ["tilp", "asfl+guard", "splitnn+guard"]
 
 
 class Bed:
-    def __init__(self, tilp, work, name, method, terminals="all", clock="virtual", extra="", sets=()):
+    def __init__(self, tilp, work, name, method, terminals="all", clock="virtual", extra="", sets=(), cell=("tiny", 6)):
         self.tilp, self.folder = tilp, os.path.join(work, name)
         os.makedirs(self.folder)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         which = '"all"' if terminals == "all" else str(terminals)
-        self.ids = list(range(6)) if terminals == "all" else terminals
+        scenario, n = cell
+        self.ids = list(range(n)) if terminals == "all" else terminals
         quoted = ", ".join(f'"{one}"' for one in sets)
         text = f"""[testbed]
-scenario = "tiny"
+scenario = "{scenario}"
 set = [{quoted}]
 method = "{method}"
 seed = 0
@@ -114,10 +117,11 @@ def read(*parts):
         return file.read()
 
 
-def alone(tilp, work, method):
-    out = os.path.join(work, f"alone-{method}")
+def alone(tilp, work, method, scenario="tiny", sets=()):
+    out = os.path.join(work, f"alone-{scenario}-{method}-{zlib.crc32(' '.join(sets).encode())}")
     if not os.path.exists(out):
-        subprocess.run([tilp, "run", "tiny", "--method", method, "--quiet", "--out", out], check=True, stdout=subprocess.DEVNULL)
+        overrides = [word for one in sets for word in ("--set", one)]
+        subprocess.run([tilp, "run", scenario, *overrides, "--method", method, "--quiet", "--out", out], check=True, stdout=subprocess.DEVNULL)
     return out
 
 
@@ -130,6 +134,23 @@ def up(tilp, work, method, terminals):
     bed, start = Bed(tilp, work, f"up-{method}-{len(terminals)}", method, terminals), time.monotonic()
     bed.call("testbed", "up", "--quiet", "bed.toml")
     return say(f"up, {method}, terminals {terminals}", bed.differing(alone(tilp, work, method)), time.monotonic() - start)
+
+
+# The default cell, short: 8 rounds with two calibrations.
+FIFTY = ["rounds=8", "evaluation.calibrate_every=4", "evaluation.measure_every=4", "evaluation.final_episodes=1", "methods.tilp.warm_up=2"]
+# Tiny with eight terminals.
+EIGHT = ["cell.n_terminals=8", "tasks.shares.bin=2", "tasks.shares.push=3"]
+
+
+def many(tilp, work, method, cell, sets, terminals="all"):
+    """More terminals than tiny has."""
+    scenario, n = cell
+    real = "all" if terminals == "all" else f"{len(terminals)} of them"
+    name = f"up-{method}-{n}-{real}"
+    bed, start = Bed(tilp, work, name, method, terminals, sets=sets, cell=cell), time.monotonic()
+    bed.call("testbed", "up", "--quiet", "bed.toml")
+    seconds = time.monotonic() - start
+    return say(f"up, {method}, {n} terminals of {scenario}, {real} as processes, {bed.round()} rounds", bed.differing(alone(tilp, work, method, scenario, sets)), seconds)
 
 
 def killed(tilp, work, method, kills):
@@ -165,6 +186,9 @@ def main(tilp, wanted):
         "asfl": lambda: up(tilp, work, "asfl+guard", everybody),
         "splitnn": lambda: up(tilp, work, "splitnn+guard", everybody),
         "hybrid": lambda: up(tilp, work, "tilp", [1, 4]),
+        **{f"eight-{method}": lambda method=method: many(tilp, work, method, ("tiny", 8), EIGHT) for method in METHODS},
+        **{f"fifty-{method}": lambda method=method: many(tilp, work, method, ("quick", 50), FIFTY) for method in METHODS},
+        "fifty-hybrid": lambda: many(tilp, work, "tilp", ("quick", 50), FIFTY, [0, 7, 31]),
         "kill-terminal": lambda: killed(tilp, work, "asfl+guard", [(3, 0), (6, 3), (11, 5)]),
         "kill-evaluator": lambda: killed(tilp, work, "tilp", [(2, "evaluator"), (9, "evaluator")]),
         "kill-server": lambda: killed(tilp, work, "tilp", [(2, "server"), (7, "server"), (13, "server")]),

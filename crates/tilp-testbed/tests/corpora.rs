@@ -6,12 +6,19 @@ mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use prost::Message;
 use tilp_core::compress::Compressor;
 use tilp_core::message::{Activation, Context, CutGradient, LayerWeights};
 use tilp_core::rng::Seed;
 use tilp_core::round::TerminalId;
+use tilp_split::split::model::Weights;
+use tilp_split::split::policy::{Architecture, Policy};
+use tilp_testbed::contract::v1::{Answer, Down, Heartbeat, Key, Request, Up, Welcome, down, up};
+use tilp_testbed::contract::{TerminalModel, VERSION, journal};
 use tilp_testbed::enrol::{Authority, Device, Subject};
+use tilp_testbed::station::{FileLog, Log};
 
 fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name)
@@ -80,6 +87,7 @@ fn write_seeds() {
     write_control_seeds(context);
     write_enrolment_seeds();
     write_text_seeds();
+    write_stream_seeds();
 }
 
 fn write_control_seeds(context: Context) {
@@ -143,4 +151,67 @@ fn write_text_seeds() {
     put("channel_tables", "two", format!("{header}\n0,0,1e6,0.01,0\n0,2.5,0,0,1\n1,0,5e5,0,0\n"));
     put("channel_tables", "wrong", format!("{header}\n0,0,fast,0,0\n"));
     put("channel_tables", "header", header);
+}
+
+/// A frame behind its length, as the target of the contract reads it.
+fn framed(frame: &impl Message) -> Vec<u8> {
+    let bytes = frame.encode_to_vec();
+    [&(bytes.len() as u16).to_le_bytes()[..], &bytes].concat()
+}
+
+fn write_stream_seeds() {
+    let up = |body| framed(&Up { body: Some(body) });
+    let down = |body| framed(&Down { body: Some(body) });
+    let key = Some(Key { round: 7, terminal: 3, step: 2 });
+    let answer = Answer { key, n_bytes: 4, payload: vec![1; 4], ..Answer::default() };
+    let beat = up::Body::Heartbeat(Heartbeat { count: 3, ..Heartbeat::default() });
+    put("contract", "up", [up(up::Body::Answer(answer.clone())), up(beat)].concat());
+    let model = TerminalModel {
+        policy: Arc::new(Policy::new(small()).unwrap()),
+        seed: Seed::new(1),
+        minibatches: Seed::new(2),
+        start: Weights::new(Vec::new()),
+    };
+    let work = model.to_message().encode_to_vec();
+    let (version, n_bytes) = (VERSION, work.len() as u64);
+    let welcome = Welcome { version, n_bytes, payload: work.clone(), ..Welcome::default() };
+    let request = Request { key, n_bytes: 2, payload: vec![5; 2], ..Request::default() };
+    let bodies = [down::Body::Welcome(welcome), down::Body::Request(request)];
+    put("contract", "down", bodies.map(down).concat());
+    put("contract", "training", work);
+    let mut state = tilp_core::snapshot::Snapshot::default();
+    state.put_u64("holds", vec![1, 0]);
+    let state = tilp_testbed::contract::state_to_bytes(&state);
+    let (run, payload) = ("run".to_owned(), vec![1; 4]);
+    let step = journal::Step { run, membership: 1, key, answer: Some(answer), payload, state };
+    put("journals", "state", &step.state);
+    put("journals", "step", step.encode_to_vec());
+    let path = std::env::temp_dir().join(format!("tilp-seed-log-{}", std::process::id()));
+    let mut log = FileLog::open(&path, false).unwrap();
+    let exchange = journal::Exchange { key, payload: vec![2; 9], ..journal::Exchange::default() };
+    log.append(exchange).unwrap();
+    put("journals", "log", fs::read(&path).unwrap());
+    fs::remove_file(path).unwrap();
+    let plain = "[testbed]\nscenario = \"tiny\"\nmethod = \"tilp\"\nseed = 0\nclock = \"wall\"\n\
+        folder = \"lab\"\nlisten = \"127.0.0.1:7700\"\nterminals = \"all\"\nevaluator = true\n";
+    put("testbed_files", "plain", plain);
+    let some = plain.replace("\"all\"", "[0, 1]") + "silence_s = 9\ntls = { server = \"a/b\" }\n";
+    put("testbed_files", "some", &some);
+    let meter = "[adapters]\nmeter = { command = [\"meter\", \"{terminal}\"] }\n";
+    put("testbed_files", "adapters", some + "proxy = \"proxy.sock\"\n" + meter);
+}
+
+/// The smallest policy.
+fn small() -> Architecture {
+    Architecture {
+        tokens: vec![(0, 2), (2, 2)],
+        width: 4,
+        heads: 1,
+        blocks: 1,
+        hidden_ratio: 1,
+        merge_after: vec![],
+        actions: 2,
+        loss_weights: vec![1.0; 2],
+        cuts: vec![1],
+    }
 }

@@ -115,6 +115,13 @@ pub(crate) enum AdapterVerb {
         /// Processor frequency of a modelled meter
         #[arg(long, value_name = "HZ", default_value_t = 1.5e9)]
         clock_hz: f64,
+        /// Control socket of a proxy: a modelled meter adds the granted power for the time that the
+        /// terminal's bytes take at the rate of its link
+        #[arg(long, value_name = "SOCKET", conflicts_with = "rapl")]
+        proxy: Option<PathBuf>,
+        /// The terminal, for a proxy
+        #[arg(long, value_name = "ID", default_value_t = 0)]
+        terminal: u32,
     },
     /// Run episodes of a simulated robot
     Robot {

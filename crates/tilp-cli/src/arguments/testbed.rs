@@ -64,6 +64,9 @@ pub(crate) struct Terminal {
     /// Flush the journal to the disk at every step, so that it survives a power failure
     #[arg(long)]
     pub power_safe: bool,
+    /// TOML file whose table [adapters] names a probe, an actuator and a meter
+    #[arg(long, value_name = "FILE")]
+    pub adapters: Option<PathBuf>,
     /// Connection to the base station.
     #[command(flatten)]
     pub reach: Reach,
@@ -73,6 +76,9 @@ pub(crate) struct Terminal {
 #[derive(Args)]
 #[command(after_help = TESTBED)]
 pub(crate) struct Evaluator {
+    /// TOML file whose table [adapters] names the robots; without it they are simulated
+    #[arg(long, value_name = "FILE")]
+    pub adapters: Option<PathBuf>,
     /// Connection to the base station.
     #[command(flatten)]
     pub reach: Reach,

@@ -26,8 +26,9 @@ pub(crate) fn adapter(arguments: Adapter) -> Result<(), Failure> {
             probe(source, terminal, seed, station_dbm, iw)
         }
         AdapterVerb::Actuator { target, terminal } => actuator(target, terminal),
-        AdapterVerb::Meter { source, energy_coefficient, clock_hz } => {
-            meter(&source, energy_coefficient, clock_hz)
+        AdapterVerb::Meter { source, energy_coefficient, clock_hz, proxy, terminal } => {
+            let link = proxy.map(|socket| SendingLink { socket, terminal, up_bytes: None });
+            meter(&source, energy_coefficient, clock_hz, link)
         }
         AdapterVerb::Robot { scenario, terminal, seed } => robot(&scenario, terminal, seed),
         AdapterVerb::Schema { kind } => {
@@ -147,7 +148,36 @@ fn applied(ask: &ActuatorAsk) -> ActuatorAnswer {
     ActuatorAnswer { bandwidth_hz: ask.bandwidth_hz, power_w: ask.power_w }
 }
 
-fn meter(source: &MeterSource, energy_coefficient: f64, clock_hz: f64) -> Result<(), Failure> {
+/// The link of a terminal at a proxy, for the time that the terminal sends.
+struct SendingLink {
+    socket: PathBuf,
+    terminal: u32,
+    /// Bytes sent up to the last look.
+    up_bytes: Option<u64>,
+}
+
+impl SendingLink {
+    /// Seconds of sending since the last look, and the power. What was sent between two grants
+    /// counts with the power and the rate that hold now.
+    fn sent(&mut self) -> Result<(f64, f64), String> {
+        let status = Command::Status { version: 1, terminal: self.terminal };
+        let reply = ask_proxy(&self.socket, &status).map_err(|error| error.to_string())?;
+        let Reply::Status { up_bps, up_bytes, power_w, .. } = reply else {
+            return Err("the proxy gave no status".into());
+        };
+        let before = self.up_bytes.replace(up_bytes).unwrap_or(up_bytes);
+        let bits = 8.0 * up_bytes.saturating_sub(before) as f64;
+        let seconds = if up_bps > 0.0 { bits / up_bps } else { 0.0 };
+        Ok((seconds, power_w.unwrap_or(0.0)))
+    }
+}
+
+fn meter(
+    source: &MeterSource,
+    energy_coefficient: f64,
+    clock_hz: f64,
+    mut link: Option<SendingLink>,
+) -> Result<(), Failure> {
     if source.rapl {
         let mut rapl = Rapl::open().map_err(Failure::input)?;
         return answer::<Meter>("rapl", false, |_| rapl.read().map_err(|error| error.to_string()));
@@ -158,7 +188,13 @@ fn meter(source: &MeterSource, energy_coefficient: f64, clock_hz: f64) -> Result
         }
     }
     let mut modelled = ModelledMeter::new(energy_coefficient, Hertz(clock_hz));
-    answer::<Meter>("modelled", true, |ask| modelled.read(ask))
+    answer::<Meter>("modelled", true, |ask| {
+        let mut ask = *ask;
+        if let Some(link) = &mut link {
+            (ask.sending_s, ask.power_w) = link.sent()?;
+        }
+        modelled.read(&ask)
+    })
 }
 
 fn robot(scenario: &str, terminal: u32, seed: u64) -> Result<(), Failure> {

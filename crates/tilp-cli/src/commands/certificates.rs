@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tilp_testbed::enrol::{
-    Authority, CA_FILE, DenyList, Device, EnrolError, Identity, PeerIdentity, Subject,
-    client_config, date_text, server_config,
+    Authority, CA_FILE, DenyList, Device, EnrolError, Identity, Subject, client_config, date_text,
 };
 use tilp_testbed::server::TlsFiles;
-use tilp_testbed::station::Party;
 use tilp_testbed::transport::{Secure, Security};
 
 use crate::failure::Failure;
@@ -40,25 +38,7 @@ pub(super) fn security(tls: &TlsFiles) -> Result<Security, Failure> {
     if denied.denies(&identity.peer.serial).map_err(refused)? {
         return Err(Failure::input("the server's own certificate is revoked"));
     }
-    let config = server_config(&identity, denied.clone(), None).map_err(refused)?;
-    let identify = move |certificate: &[u8]| still_holds(certificate, &denied);
-    Ok(Security::Tls(Arc::new(config), Arc::new(identify)))
-}
-
-/// Whose certificate it is, if it is neither expired nor revoked by now.
-fn still_holds(certificate: &[u8], denied: &DenyList) -> Result<Party, String> {
-    let peer = PeerIdentity::of(certificate).map_err(|error| error.to_string())?;
-    if denied.denies(&peer.serial).map_err(|error| error.to_string())? {
-        return Err(format!("the certificate of {} is revoked", peer.subject));
-    }
-    if peer.not_after < now() {
-        return Err(format!("the certificate of {} has expired", peer.subject));
-    }
-    match peer.subject {
-        Subject::Terminal(id) => Ok(Party::Terminal(id.0)),
-        Subject::Evaluator => Ok(Party::Evaluator),
-        Subject::Server => Err("a server is no client".into()),
-    }
+    Security::mutual(&identity, denied).map_err(refused)
 }
 
 /// How a terminal or the evaluator secures its connection.
@@ -69,7 +49,15 @@ pub(super) fn secure(folder: &Path) -> Result<Secure, Failure> {
         let folder = folder.display();
         return Err(Failure::input(format!("the certificate in {folder} ended on {until}")));
     }
-    Ok(Secure::Tls(Arc::new(client_config(&identity, None).map_err(refused)?)))
+    client_config(&identity, None).map_err(refused)?;
+    // A certificate that was renewed meanwhile is used when the process connects again.
+    let folder = folder.to_owned();
+    let settings = move || {
+        let identity = Device::at(&folder).identity().map_err(|error| error.to_string())?;
+        let config = client_config(&identity, None).map_err(|error| error.to_string())?;
+        Ok(Arc::new(config))
+    };
+    Ok(Secure::Tls(Arc::new(settings)))
 }
 
 /// Seconds that a certificate must still hold when a testbed on one machine starts.

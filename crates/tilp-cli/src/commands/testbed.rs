@@ -12,12 +12,15 @@ use tilp::record::Summary;
 use tilp::round::TerminalId;
 use tilp_testbed::contract::VERSION;
 use tilp_testbed::contract::v1::{Hello, Role};
+use tilp_testbed::description::Adapters;
 use tilp_testbed::enrol::Subject;
 use tilp_testbed::server::{
     EvaluatorWork, Running, ServeError, Surroundings, Testbed as Described, TlsFiles, serve,
     write_data,
 };
-use tilp_testbed::terminal::{Agent, FileStore, FrontHalf, Meter, Responder, TerminalData};
+use tilp_testbed::terminal::{
+    Agent, Attached, FileStore, FrontHalf, Probed, Responder, TerminalData,
+};
 use tilp_testbed::transport::{Client, End, MonotonicClock, Secure, Security};
 use tokio::sync::watch;
 use tracing_subscriber::filter::LevelFilter;
@@ -118,15 +121,25 @@ pub(crate) fn terminal(arguments: &Terminal) -> Result<(), Failure> {
     })?;
     let samples = data.at(0).len() as u64;
     let store = FileStore::new(arguments.state.join("journal"), arguments.power_safe);
-    let half = FrontHalf::new(TerminalId(arguments.id), data, Box::new(ClockMeter::start()));
+    let id = TerminalId(arguments.id);
+    let adapters = read_adapters(arguments.adapters.as_deref())?;
+    let equipment = Attached::start(&adapters, id).map_err(Failure::input)?;
+    let probed = equipment.probed();
+    let half = FrontHalf::new(id, data, Box::new(equipment));
     let hello = hello(Role::Terminal, arguments.id, samples);
-    dial(&arguments.reach, hello, Agent::new(half, store))
+    dial(&arguments.reach, hello, probed, Agent::new(half, store))
 }
 
 /// Is the evaluator.
 pub(crate) fn evaluator(arguments: &Evaluator) -> Result<(), Failure> {
     start_log(arguments.reach.log, false);
-    dial(&arguments.reach, hello(Role::Evaluator, 0, 0), EvaluatorWork::default())
+    let adapters = read_adapters(arguments.adapters.as_deref())?;
+    let work = EvaluatorWork::with_robots(adapters.robot);
+    dial(&arguments.reach, hello(Role::Evaluator, 0, 0), Probed::default(), work)
+}
+
+fn read_adapters(file: Option<&Path>) -> Result<Adapters, Failure> {
+    file.map_or(Ok(Adapters::default()), |path| Adapters::read(path).map_err(Failure::input))
 }
 
 fn hello(role: Role, id: u32, samples: u64) -> Hello {
@@ -134,28 +147,18 @@ fn hello(role: Role, id: u32, samples: u64) -> Hello {
     Hello { version: VERSION, role: role.into(), id, samples, software }
 }
 
-/// Measures time and no energy.
-struct ClockMeter(Instant);
-
-impl ClockMeter {
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-}
-
-impl Meter for ClockMeter {
-    fn now(&mut self) -> Duration {
-        self.0.elapsed()
-    }
-}
-
-fn dial<R: Responder + 'static>(reach: &Reach, hello: Hello, responder: R) -> Result<(), Failure> {
+fn dial<R: Responder + 'static>(
+    reach: &Reach,
+    hello: Hello,
+    probed: Probed,
+    responder: R,
+) -> Result<(), Failure> {
     let secure = match &reach.tls {
         None => Secure::Loopback,
         Some(folder) => certificates::secure(folder)?,
     };
     let clock = Arc::new(MonotonicClock::start());
-    let client = Client { server: reach.server.clone(), secure, hello, clock };
+    let client = Client { server: reach.server.clone(), secure, hello, clock, probed };
     let signals = Signals::listen().map_err(Failure::failed)?;
     let (stop, stopped) = watch::channel(false);
     let asked = signals.clone();
@@ -255,7 +258,7 @@ fn up(file: &Path, quiet: bool) -> Result<(), Failure> {
     let mut failed = Ok(());
     let stop = signals.clone();
     let started = |running: &Running| {
-        failed = start_all(&testbed, running.listen, &mut children);
+        failed = start_all(&testbed, file, running.listen, &mut children);
         let (hub, broken) = (running.hub.clone(), failed.is_err());
         std::thread::spawn(move || {
             while stop.asked().is_none() && !broken {
@@ -315,6 +318,7 @@ fn evaluator_folder(testbed: &Described) -> PathBuf {
 
 fn start_all(
     testbed: &Described,
+    file: &Path,
     server: SocketAddr,
     children: &mut Children,
 ) -> Result<(), Failure> {
@@ -324,6 +328,7 @@ fn start_all(
         true => SocketAddr::from(([127, 0, 0, 1], server.port())),
         false => server,
     };
+    let has_adapters = testbed.adapters != Adapters::default();
     for &id in &testbed.terminals {
         let mut arguments = vec![
             "terminal".to_owned(),
@@ -334,12 +339,14 @@ fn start_all(
             format!("--tls={}", text(&identity_folder(&testbed.terminal_folder(id)))),
         ];
         arguments.extend(testbed.power_safe.then(|| "--power-safe".to_owned()));
+        arguments.extend(has_adapters.then(|| format!("--adapters={}", text(file))));
         children.start(&format!("terminal-{id}"), &testbed.folder, &arguments)?;
     }
     if testbed.evaluator {
         let folder = text(&identity_folder(&evaluator_folder(testbed)));
-        let arguments =
-            ["evaluator".to_owned(), format!("--server={server}"), format!("--tls={folder}")];
+        let mut arguments =
+            vec!["evaluator".to_owned(), format!("--server={server}"), format!("--tls={folder}")];
+        arguments.extend(has_adapters.then(|| format!("--adapters={}", text(file))));
         children.start("evaluator", &testbed.folder, &arguments)?;
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! A testbed of processes: the same bytes as `tilp run`, whichever process is killed.
 
 mod bed;
+mod equipment;
 
 use std::path::Path;
 use std::time::Duration;
@@ -86,53 +87,71 @@ fn some_terminals_as_processes_and_others_simulated_have_the_bytes_of_one_proces
     same_as_in_one_process("tilp", "[1, 4]", &some);
 }
 
-/// Every kill comes after the base station has written so many more records to its journal, so
-/// the kills are spread over all phases of rounds.
-fn killed_again_and_again(name: &str, method: &str, kills: &[(usize, Who)]) {
+/// What strikes a process while the run is held in a phase.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// SIGKILL, and it is started again.
+    Kill,
+    /// SIGSTOP for longer than the other side accepts silence.
+    Stop,
+}
+
+/// Every fault strikes in its phase, one after the other: a process is held there until the fault
+/// was applied. A run that ends before a phase is reached fails.
+fn struck(name: &str, method: &str, faults: &[(&str, Who, Fault)]) {
     let scratch = Scratch::new(name);
     let wanted = undisturbed(&scratch, method);
     let mut bed = Bed::new(&scratch, method, "\"all\"", &ALL);
+    bed.hold_at(faults[0].0);
     bed.start_all();
-    let mut killed = 0;
-    for (records, who) in kills {
-        if !bed.wait_for_records(*records) {
-            break;
+    for (n, (point, who, fault)) in faults.iter().enumerate() {
+        let held = bed.wait_held(point);
+        if let Some((next, ..)) = faults.get(n + 1) {
+            bed.hold_at(next);
         }
-        bed.kill(*who);
-        bed.start(*who);
-        killed += 1;
+        match fault {
+            Fault::Kill => {
+                bed.kill(*who);
+                std::fs::remove_file(held).unwrap();
+                bed.start(*who);
+            }
+            Fault::Stop => {
+                bed.signal(*who, "STOP");
+                std::fs::remove_file(held).unwrap();
+                std::thread::sleep(Duration::from_millis(1500));
+                bed.signal(*who, "CONT");
+            }
+        }
     }
     bed.finish();
-    // A fast run may be over before the last kills.
-    assert!(killed > 0, "the run was over before the first kill");
     assert_same(&record(&bed.run_folder()), &wanted);
 }
 
 #[test]
-fn a_run_whose_terminals_and_evaluator_are_killed_has_the_bytes_of_an_undisturbed_one() {
-    let kills = [
-        (1, Who::Terminal(0)),
-        (3, Who::Terminal(1)),
-        (2, Who::Evaluator),
-        (4, Who::Terminal(2)),
-        (5, Who::Terminal(3)),
-        (3, Who::Terminal(0)),
+fn a_run_whose_terminals_and_evaluator_are_struck_has_the_bytes_of_an_undisturbed_one() {
+    let faults = [
+        ("downloading-0", Who::Terminal(0), Fault::Kill),
+        ("forward-1", Who::Terminal(1), Fault::Kill),
+        ("waiting-2", Who::Terminal(2), Fault::Kill),
+        ("backward-3", Who::Terminal(3), Fault::Kill),
+        ("aggregating", Who::Terminal(4), Fault::Kill),
+        ("deciding", Who::Terminal(5), Fault::Stop),
+        ("evaluating", Who::Evaluator, Fault::Kill),
     ];
-    killed_again_and_again("testbed-kill-terminals", "asfl+guard", &kills);
+    struck("testbed-struck-terminals", "asfl+guard", &faults);
 }
 
 #[test]
-fn a_run_whose_base_station_is_killed_has_the_bytes_of_an_undisturbed_one() {
-    let kills = [
-        (1, Who::Server),
-        (2, Who::Server),
-        (5, Who::Terminal(5)),
-        (4, Who::Server),
-        (7, Who::Server),
-        (3, Who::Evaluator),
-        (9, Who::Server),
+fn a_run_whose_base_station_is_struck_has_the_bytes_of_an_undisturbed_one() {
+    let faults = [
+        ("deciding", Who::Server, Fault::Kill),
+        ("forward-5", Who::Server, Fault::Kill),
+        ("waiting-0", Who::Server, Fault::Kill),
+        ("aggregating", Who::Server, Fault::Kill),
+        ("checkpointing", Who::Server, Fault::Kill),
+        ("evaluating", Who::Server, Fault::Stop),
     ];
-    killed_again_and_again("testbed-kill-server", "tilp", &kills);
+    struck("testbed-struck-server", "asfl+guard", &faults);
 }
 
 #[test]

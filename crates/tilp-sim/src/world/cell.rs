@@ -169,14 +169,17 @@ impl<L: Learner> SimulatedCell<L> {
     fn report(&self, id: TerminalId) -> TerminalReport {
         let CellParts { radio, learner, tasks, .. } = &self.parts;
         let n = id.0 as usize;
+        let simulated = || (radio.gain(id, self.round), radio.channel.fading_power(n, self.round));
+        // What a probe measures contains the fading.
+        let (gain, fading_power) = learner.probed(id).map_or_else(simulated, |gain| (gain, 1.0));
         TerminalReport {
             id,
             hardware: radio.nominal[n],
             memory: radio.memory[n],
             n_samples: learner.n_samples(id, self.round),
             task: tasks[n],
-            gain: radio.gain(id, self.round),
-            fading_power: radio.channel.fading_power(n, self.round),
+            gain,
+            fading_power,
             held_layers: learner.held_layers(id),
             owed_layers: learner.owed_layers(id),
         }

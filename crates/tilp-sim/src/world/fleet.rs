@@ -70,6 +70,11 @@ impl Fleet {
 }
 
 impl FleetAt<'_> {
+    /// Index of the task of a terminal.
+    pub fn task(&self, id: TerminalId) -> usize {
+        self.fleet.cells[self.cell(id)].task()
+    }
+
     /// Place of a terminal's cell in [`Fleet::cells`].
     pub fn cell(&self, id: TerminalId) -> usize {
         let applies = |one: &&CellChange| one.terminal == id && one.round <= self.round;
@@ -106,9 +111,10 @@ impl FleetAt<'_> {
             episodes: results.len() as u64,
         };
         let counts = successes.chunks(per_terminal).map(count);
-        let one = |(&id, count): (&TerminalId, SuccessCount)| {
-            let task = cells[self.cell(id)].task();
-            TerminalSuccess { id, task, count }
+        let one = |(&id, count): (&TerminalId, SuccessCount)| TerminalSuccess {
+            id,
+            task: self.task(id),
+            count,
         };
         terminals.iter().zip(counts).map(one).collect()
     }

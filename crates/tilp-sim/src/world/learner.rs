@@ -12,7 +12,7 @@ use crate::split::policy::Policy;
 use crate::split::rates::Rates;
 use crate::split::rule::Rule;
 use crate::split::terminal_state::TerminalState;
-use crate::units::{Hertz, Joules, Seconds};
+use crate::units::{Gain, Hertz, Joules, Seconds};
 
 /// The learner of a simulated cell: the halves of a policy, or a law of learning. Radio, hardware
 /// and billing are the cell's and do not depend on it.
@@ -47,6 +47,10 @@ pub trait Learner: Persist {
     /// The model that an aggregation of all copies would give, as the bytes of a
     /// [`LayerWeights`](crate::message::LayerWeights) message. Nothing changes by it.
     fn model(&self, round: u64) -> Result<Vec<u8>, RoundError>;
+    /// The channel of a terminal as its own probe measured it last; none if it is simulated.
+    fn probed(&self, _id: TerminalId) -> Option<Gain> {
+        None
+    }
     /// The real clock that the terminals run on; none if all time is simulated.
     fn live(&mut self) -> Option<&mut dyn Live> {
         None

@@ -1,5 +1,9 @@
 //! Calibration episodes in another process.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use prost::Message;
@@ -7,7 +11,10 @@ use tilp::round::{CellError, Evaluator, SuccessCount, TerminalId, TerminalSucces
 use tilp::scenario::{Scenario, evaluator};
 use tilp::world::RobotEvaluator;
 
+use crate::adapters::{Adapter, Program, Robot, RobotAsk};
 use crate::contract::v1::{Answer, Count, Counts, Evaluate, Evaluation, Request, Welcome};
+use crate::description::program_of;
+use crate::hold::hold;
 use crate::station::{Hub, Lost, Party};
 use crate::terminal::Responder;
 
@@ -79,6 +86,42 @@ fn read_counts(payload: &[u8], terminals: &[TerminalId]) -> Result<Vec<TerminalS
 pub struct EvaluatorWork {
     evaluator: Option<RobotEvaluator>,
     run: String,
+    /// Programs in front of real robots; none if robots are simulated.
+    robots: Option<Robots>,
+}
+
+/// Robots behind adapters, one for each terminal.
+struct Robots {
+    program: Program,
+    started: BTreeMap<u32, Adapter<Robot>>,
+    /// The model of the evaluation, in a form that adapters read.
+    model: PathBuf,
+}
+
+impl Robots {
+    fn new(program: Program) -> Self {
+        let model = std::env::temp_dir().join(format!("tilp-model-{}", std::process::id()));
+        Self { program, started: BTreeMap::new(), model: model.with_extension("safetensors") }
+    }
+
+    /// Successes in some episodes of one robot.
+    fn successes(&mut self, terminal: u32, episodes: Range<u64>) -> Result<usize, String> {
+        let robot = match self.started.entry(terminal) {
+            Entry::Occupied(started) => started.into_mut(),
+            Entry::Vacant(empty) => {
+                let adapter = Adapter::start(program_of(&self.program, terminal));
+                empty.insert(adapter.map_err(|error| error.to_string())?)
+            }
+        };
+        let model = self.model.display().to_string();
+        let mut successes = 0;
+        for episode in episodes {
+            let ask = RobotAsk { model: model.clone(), episode };
+            let done = robot.ask(&ask).map_err(|error| format!("terminal {terminal}: {error}"))?;
+            successes += usize::from(done.success);
+        }
+        Ok(successes)
+    }
 }
 
 impl Responder for EvaluatorWork {
@@ -104,12 +147,25 @@ impl Responder for EvaluatorWork {
 }
 
 impl EvaluatorWork {
+    /// An evaluator whose robots are behind this program, one for each terminal.
+    pub fn with_robots(program: Option<Program>) -> Self {
+        Self { robots: program.map(Robots::new), ..Self::default() }
+    }
+
     fn count(&mut self, payload: &[u8]) -> Result<Counts, String> {
         let order = Evaluate::decode(payload).map_err(|error| error.to_string())?;
         let robots = self.evaluator.as_mut().ok_or("a request before the welcome")?;
         let terminals: Vec<TerminalId> = order.terminals.iter().copied().map(TerminalId).collect();
-        let counted = robots.evaluate(order.round, &terminals, &order.model);
+        let counted = match &mut self.robots {
+            None => robots.evaluate(order.round, &terminals, &order.model),
+            Some(real) => {
+                let model = robots.model_file(&order.model).map_err(|error| error.to_string())?;
+                std::fs::write(&real.model, model).map_err(|error| error.to_string())?;
+                robots.count(order.round, &terminals, |id, episodes| real.successes(id.0, episodes))
+            }
+        };
         let counted = counted.map_err(|error| error.to_string())?;
+        hold(|| "evaluating".into());
         let one = |one: TerminalSuccess| Count {
             terminal: one.id.0,
             successes: one.count.successes as u32,

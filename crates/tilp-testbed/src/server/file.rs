@@ -4,87 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
 use tilp::scenario::{Method, Scenario, method};
 
-/// Which clock rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClockKind {
-    /// Time is simulated, as in `tilp run`.
-    Virtual,
-    /// Time is that of the machines.
-    Wall,
-}
-
-/// Folders with `ca.pem`, `cert.pem` and `key.pem`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsFiles {
-    /// Folder of the server.
-    pub server: PathBuf,
-    /// List of revoked certificates.
-    pub denied: Option<PathBuf>,
-}
-
-/// Which terminals are processes.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-enum Real {
-    Some(Vec<u32>),
-    Word(String),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    testbed: RawTestbed,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawTestbed {
-    scenario: String,
-    #[serde(default)]
-    set: Vec<String>,
-    method: String,
-    seed: u64,
-    #[serde(default)]
-    replicate: u64,
-    clock: ClockKind,
-    folder: PathBuf,
-    listen: SocketAddr,
-    status: Option<SocketAddr>,
-    terminals: Real,
-    evaluator: bool,
-    #[serde(default = "patience")]
-    patience_s: f64,
-    #[serde(default = "heartbeat")]
-    heartbeat_s: f64,
-    #[serde(default = "silence")]
-    silence_s: f64,
-    #[serde(default = "checkpoint_every")]
-    checkpoint_every: u64,
-    #[serde(default)]
-    power_safe: bool,
-    tls: Option<TlsFiles>,
-}
-
-fn patience() -> f64 {
-    60.0
-}
-
-fn heartbeat() -> f64 {
-    2.0
-}
-
-fn silence() -> f64 {
-    15.0
-}
-
-fn checkpoint_every() -> u64 {
-    25
-}
+use crate::description::{Adapters, ClockKind, Description, DescriptionError, Real, TlsFiles};
 
 /// A checked testbed.
 #[derive(Clone, Debug)]
@@ -119,33 +41,20 @@ pub struct Testbed {
     pub checkpoint_every: u64,
     /// Journals survive power failures too.
     pub power_safe: bool,
+    /// Control socket of the proxy that the links pass through.
+    pub proxy: Option<PathBuf>,
     /// Certificates; none on the loopback interface.
     pub tls: Option<TlsFiles>,
+    /// Adapters of the machines.
+    pub adapters: Adapters,
 }
 
 /// What is wrong with a testbed file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
-    #[error("{path}: {reason}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        reason: String,
-    },
-    /// A value that cannot be.
-    #[error("{path}: testbed.{field} = {value}, expected {expected}")]
-    Value {
-        /// The file.
-        path: String,
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: String,
-        /// What would be right.
-        expected: String,
-    },
+    /// The file itself is wrong.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
     /// The scenario or the method is wrong.
     #[error("{path}: {0}", path = .1)]
     Scenario(tilp::scenario::ScenarioError, String),
@@ -161,17 +70,10 @@ impl Testbed {
     /// Reads and checks a file.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let place = path.display().to_string();
-        let unreadable = |reason: String| FileError::Unreadable { path: place.clone(), reason };
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-        let raw: Raw = toml::from_str(&text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start).min(text.len());
-            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-            unreadable(format!("line {line}: {}", error.message().replace('\n', " ")))
-        })?;
-        Self::checked(raw.testbed, path, &place)
+        Self::checked(Description::read(path)?, path, &place)
     }
 
-    fn checked(raw: RawTestbed, path: &Path, place: &str) -> Result<Self, FileError> {
+    fn checked(raw: Description, path: &Path, place: &str) -> Result<Self, FileError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let beside = |path: &Path| folder.join(path);
         let file = beside(Path::new(&raw.scenario));
@@ -179,32 +81,16 @@ impl Testbed {
         let wrong = |error| FileError::Scenario(error, place.to_owned());
         let scenario = Scenario::load(&name, &raw.set).map_err(wrong)?;
         let method = method(&raw.method).map_err(wrong)?;
-        let value = |field, value: String, expected: &str| FileError::Value {
-            path: place.to_owned(),
-            field,
-            value,
-            expected: expected.to_owned(),
+        let value = |field: &str, value: String, expected: &str| {
+            let (path, field) = (place.to_owned(), format!("testbed.{field}"));
+            DescriptionError::Value { path, field, value, expected: expected.to_owned() }
         };
         if scenario.note().is_some() {
-            return Err(value("scenario", raw.scenario, "a scenario with robots, not a profile"));
+            let expected = "a scenario with robots, not a profile";
+            return Err(value("scenario", raw.scenario, expected).into());
         }
         let terminals = real(&raw.terminals, scenario.n_terminals())
             .map_err(|(found, expected)| value("terminals", found, &expected))?;
-        let seconds = |field, found: f64| match found {
-            found if (0.1..=86400.0).contains(&found) => Ok(Duration::from_secs_f64(found)),
-            found => Err(value(field, found.to_string(), "0.1 to 86400")),
-        };
-        if raw.silence_s < 2.0 * raw.heartbeat_s {
-            let expected = "at least twice testbed.heartbeat_s";
-            return Err(value("silence_s", raw.silence_s.to_string(), expected));
-        }
-        if raw.checkpoint_every == 0 {
-            return Err(value("checkpoint_every", "0".into(), "at least 1"));
-        }
-        if raw.tls.is_none() && !raw.listen.ip().is_loopback() {
-            let expected = "a loopback address, or certificates in [testbed.tls]";
-            return Err(value("listen", raw.listen.to_string(), expected));
-        }
         Ok(Self {
             scenario,
             method,
@@ -216,15 +102,17 @@ impl Testbed {
             status: raw.status,
             terminals,
             evaluator: raw.evaluator,
-            patience: seconds("patience_s", raw.patience_s)?,
-            heartbeat: seconds("heartbeat_s", raw.heartbeat_s)?,
-            silence: seconds("silence_s", raw.silence_s)?,
+            patience: Description::duration(raw.patience_s),
+            heartbeat: Description::duration(raw.heartbeat_s),
+            silence: Description::duration(raw.silence_s),
             checkpoint_every: raw.checkpoint_every,
             power_safe: raw.power_safe,
+            proxy: raw.proxy.map(|socket| beside(&socket)),
             tls: raw.tls.map(|tls| TlsFiles {
                 server: beside(&tls.server),
                 denied: tls.denied.map(|path| beside(&path)),
             }),
+            adapters: raw.adapters,
         })
     }
 

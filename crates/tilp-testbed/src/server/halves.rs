@@ -1,6 +1,7 @@
 //! The learning side of a cell whose terminals are processes, all or some of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,13 +15,15 @@ use tilp::split::rates::Rates;
 use tilp::split::rule::Rule;
 use tilp::split::terminal_state::TerminalState;
 use tilp::tasks::EpisodeSet;
-use tilp::units::{Hertz, Seconds};
+use tilp::units::{Gain, Hertz, Seconds, from_db};
 use tilp::world::{
     DataSets, Examiner, Halves, Learner, Live, Measured, Robots, Schedule, model_message,
 };
 
 use super::link::{HybridLink, RemoteLink, WallRound};
 use crate::contract::v1::Grant;
+use crate::hold::hold;
+use crate::proxy::{Command, ask_proxy};
 use crate::station::{Hub, Party, SeatState};
 
 /// The halves of a policy, with front halves in other processes.
@@ -32,6 +35,8 @@ pub struct RemoteHalves {
     /// As many threads as terminals: each waits for one of them.
     threads: rayon::ThreadPool,
     wall: Option<Arc<Mutex<WallRound>>>,
+    /// Control socket of the proxy that the links pass through.
+    proxy: Option<PathBuf>,
     round: u64,
 }
 
@@ -54,7 +59,34 @@ impl RemoteHalves {
             true => HybridLink::Remote(RemoteLink::new(hub.clone(), id, wall.clone())),
             false => HybridLink::Local(Box::new(local)),
         });
-        Ok(Self { engine, data, hub, real, threads, wall, round: 0 })
+        Ok(Self { engine, data, hub, real, threads, wall, proxy: None, round: 0 })
+    }
+
+    /// The same with links that pass through a proxy, which follows rounds and grants.
+    pub fn behind(self, proxy: Option<PathBuf>) -> Self {
+        Self { proxy, ..self }
+    }
+
+    /// Tells the proxy the round, and what each process is granted in it. One that does not answer
+    /// is named in the log: the links keep the rates that they have.
+    fn instruct(&self, round: u64, grants: &BTreeMap<TerminalId, Grant>) {
+        let Some(socket) = &self.proxy else { return };
+        let of = |id: &TerminalId| {
+            let terminal = id.0;
+            match grants.get(id).filter(|grant| grant.bandwidth_hz > 0.0) {
+                Some(&Grant { bandwidth_hz, power_w }) => {
+                    Command::Grant { version: 1, terminal, bandwidth_hz, power_w }
+                }
+                None => Command::Release { version: 1, terminal },
+            }
+        };
+        let commands = std::iter::once(Command::Round { version: 1, round });
+        for command in commands.chain(self.real.iter().map(of)) {
+            if let Err(error) = ask_proxy(socket, &command) {
+                tracing::warn!(round, %error, "the proxy was not told");
+                return;
+            }
+        }
     }
 
     /// Whether a terminal can take part: simulated ones can, processes if they have not left.
@@ -147,6 +179,7 @@ impl Learner for RemoteHalves {
     }
 
     fn aggregate(&mut self, arrived: &[TerminalId]) -> Result<(), RoundError> {
+        hold(|| "aggregating".into());
         let Self { engine, threads, .. } = self;
         threads.install(|| engine.aggregate(arrived))
     }
@@ -170,6 +203,11 @@ impl Learner for RemoteHalves {
         Ok(model_message(round, &self.engine.model().deployed(&mean)))
     }
 
+    fn probed(&self, id: TerminalId) -> Option<Gain> {
+        let gain_db = self.hub.gain_db(Party::Terminal(id.0)).filter(|_| self.wall.is_some())?;
+        Some(Gain(from_db(gain_db)))
+    }
+
     fn live(&mut self) -> Option<&mut dyn Live> {
         self.wall.is_some().then_some(self as &mut dyn Live)
     }
@@ -187,9 +225,11 @@ impl Live for RemoteHalves {
         let grants = grants.map(|(id, (bandwidth, decision))| {
             (*id, Grant { bandwidth_hz: bandwidth.0, power_w: decision.power.0 })
         });
+        let grants: BTreeMap<TerminalId, Grant> = grants.collect();
+        self.instruct(order.round, &grants);
         let until = self.hub.now() + Duration::from_secs_f64(closes.0);
         *wall.lock().unwrap_or_else(PoisonError::into_inner) =
-            WallRound { until: Some(until), grants: grants.collect(), measured: BTreeMap::new() };
+            WallRound { until: Some(until), grants, measured: BTreeMap::new() };
     }
 
     fn close(&mut self) -> Vec<(TerminalId, Measured)> {
@@ -213,6 +253,7 @@ impl Persist for RemoteHalves {
     /// The server half, simulated terminals, and which request each process had last. What
     /// processes hold is in their own journals.
     fn save(&self, snapshot: &mut Snapshot) {
+        hold(|| "checkpointing".into());
         self.engine.server().save(snapshot);
         self.engine.for_each_link(|_, link| {
             if let HybridLink::Local(link) = link {

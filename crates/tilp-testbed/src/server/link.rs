@@ -9,9 +9,11 @@ use tilp::split::link::{LinkError, LocalLink, TerminalLink};
 use tilp::split::policy::Policy;
 use tilp::units::{Joules, Seconds};
 use tilp::world::Measured;
+use tilp_core::message::{Kind, peek};
 use tilp_core::wire::WireError;
 
 use crate::contract::v1::Grant;
+use crate::hold::hold;
 use crate::station::{Call, Hub, Party};
 
 /// What the links of a round share under the wall clock.
@@ -69,6 +71,9 @@ impl RemoteLink {
 
 impl TerminalLink for RemoteLink {
     fn exchange(&mut self, message: &[u8]) -> Result<Vec<u8>, LinkError> {
+        if peek(message).is_ok_and(|(kind, _)| kind == Kind::CutGradient) {
+            hold(|| format!("waiting-{}", self.id.0));
+        }
         let (until, grant) = self.terms();
         let called = self.hub.call(Party::Terminal(self.id.0), message, grant, until);
         self.note(called.as_ref().ok());

@@ -12,9 +12,10 @@ mod link;
 mod run;
 mod status;
 
+pub use crate::description::{ClockKind, TlsFiles};
 pub use data::write_data;
 pub use evaluator::{EvaluatorWork, RemoteEvaluator};
-pub use file::{ClockKind, FileError, Testbed, TlsFiles};
+pub use file::{FileError, Testbed};
 pub use halves::RemoteHalves;
 pub use run::{Running, ServeError, Surroundings, serve};
 pub use status::{page, serve_status};

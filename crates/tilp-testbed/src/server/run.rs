@@ -20,6 +20,7 @@ use super::data::assembled;
 use super::{ClockKind, RemoteEvaluator, RemoteHalves, Testbed, serve_status};
 use crate::contract::v1::Evaluation;
 use crate::contract::{MOST_BYTES, TerminalModel};
+use crate::hold::hold;
 use crate::session::Pace;
 use crate::station::{FileLog, Greeting, Hub, Log, Party, Settings};
 use crate::terminal::DataError;
@@ -178,6 +179,8 @@ fn remote(
     let cell = cell
         .map_learner(|halves| RemoteHalves::new(halves, hub.clone(), real, has_wall_clock))
         .map_err(|error| ServeError::Threads(error.to_string()))?;
+    let proxy = testbed.proxy.clone();
+    let cell = cell.map_learner(|halves| Ok::<_, ServeError>(halves.behind(proxy)))?;
     let evaluator = match testbed.evaluator {
         true => RemoteEvaluator::There(evaluator, hub.clone()),
         false => RemoteEvaluator::Here(evaluator),
@@ -247,6 +250,9 @@ impl Observer for Watcher<'_> {
     }
 
     fn process(&mut self, event: &ProcessEvent<'_>) {
+        if let ProcessEvent::Deciding { .. } = event {
+            hold(|| "deciding".into());
+        }
         if let ProcessEvent::Checkpointed { round } = event {
             // A journal that is too long is read past; only space is lost.
             if let Err(error) = self.hub.checkpointed() {

@@ -164,7 +164,7 @@ impl StationEnd {
         }
         line.sent = now;
         line.beats += 1;
-        Some(frame(down::Body::Heartbeat(Heartbeat { count: line.beats })))
+        Some(frame(down::Body::Heartbeat(Heartbeat { count: line.beats, gain_db: None })))
     }
 
     /// The last frame of a stream.

@@ -159,6 +159,6 @@ impl TerminalEnd {
         }
         self.sent = now;
         self.beats += 1;
-        (Some(frame(up::Body::Heartbeat(Heartbeat { count: self.beats }))), false)
+        (Some(frame(up::Body::Heartbeat(Heartbeat { count: self.beats, gain_db: None }))), false)
     }
 }

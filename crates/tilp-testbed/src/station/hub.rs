@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use super::{Asked, Clock, Log, Party, Seat, SeatError, SeatState};
 use crate::contract::journal::Exchange;
-use crate::contract::v1::{Answer, Down, Grant, Part, Up, Welcome, down};
+use crate::contract::v1::{Answer, Down, Grant, Heartbeat, Part, Up, Welcome, down, up};
 use crate::contract::{VERSION, first_part, later_parts};
 use crate::session::{Pace, StationEnd, Violation};
 
 /// How often a waiting thread looks at the clock.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Gains that a channel can have, in dB.
+const GAINS_DB: std::ops::RangeInclusive<f64> = -250.0..=50.0;
 
 /// How the hub treats terminals.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +126,7 @@ struct Chair {
     seat: Seat,
     line: Option<(u64, Box<dyn Line>)>,
     samples: u64,
+    gain_db: Option<f64>,
 }
 
 impl Chair {
@@ -169,7 +173,7 @@ impl Hub {
     ) -> Self {
         let post = |party: &Party| {
             let seat = Seat::new(*party, settings.pace, settings.most_bytes);
-            let chair = Mutex::new(Chair { seat, line: None, samples: 0 });
+            let chair = Mutex::new(Chair { seat, line: None, samples: 0, gain_db: None });
             (*party, Post { chair, changed: Condvar::new() })
         };
         let posts = greeting.work.keys().map(post).collect();
@@ -254,6 +258,11 @@ impl Hub {
     /// Number of samples that a terminal reported.
     pub fn samples(&self, party: Party) -> u64 {
         self.posts.get(&party).map_or(0, |post| locked(&post.chair).samples)
+    }
+
+    /// The channel of a terminal as its probe measured it last, in dB.
+    pub fn gain_db(&self, party: Party) -> Option<f64> {
+        self.posts.get(&party).and_then(|post| locked(&post.chair).gain_db)
     }
 
     /// Asks a party and waits for its answer, at most until `until`.
@@ -406,6 +415,12 @@ impl Hub {
         let Some(post) = self.posts.get(&party) else { return Ok(()) };
         let now = self.clock.now();
         let mut chair = locked(&post.chair);
+        if let Some(up::Body::Heartbeat(Heartbeat { gain_db: Some(gain_db), .. })) = frame.body
+            && GAINS_DB.contains(&gain_db)
+            && chair.seat.connection() == Some(connection)
+        {
+            chair.gain_db = Some(gain_db);
+        }
         let taken = chair.seat.receive(now, connection, frame, &mut **locked(&self.log));
         let result = match taken {
             Ok(result) => result,

@@ -30,7 +30,8 @@ pub trait Log: Send {
     fn clear(&mut self) -> io::Result<()>;
 }
 
-type Exchanges = BTreeMap<(u32, u64, u32), Exchange>;
+/// Exchanges by terminal, round and step.
+pub type Exchanges = BTreeMap<(u32, u64, u32), Exchange>;
 
 fn place(key: &Key) -> (u32, u64, u32) {
     (key.terminal, key.round, key.step)
@@ -71,7 +72,7 @@ impl FileLog {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let (known, length) = read(&bytes);
+        let (known, length) = read_log(&bytes);
         file.set_len(length as u64)?;
         file.seek(SeekFrom::End(0))?;
         Ok(Self { file, power_safe, known })
@@ -88,8 +89,9 @@ impl FileLog {
     }
 }
 
-/// The records of a log, and the length of those that are whole.
-fn read(bytes: &[u8]) -> (Exchanges, usize) {
+/// The exchanges in the bytes of a log by terminal, round and step, and the length of the records
+/// that are whole.
+pub fn read_log(bytes: &[u8]) -> (Exchanges, usize) {
     let (mut known, mut at) = (Exchanges::new(), 0);
     while let Some(record) = record(&bytes[at..]) {
         let Ok(exchange) = Exchange::decode(record) else { break };

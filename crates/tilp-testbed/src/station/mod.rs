@@ -7,7 +7,7 @@ mod seat;
 
 pub use crate::contract::journal::Exchange;
 pub use hub::{Call, Greeting, Hub, Line, Lost, Settings, Status};
-pub use log::{FileLog, Log, MemoryLog};
+pub use log::{Exchanges, FileLog, Log, MemoryLog, read_log};
 pub use seat::{Asked, Seat, SeatError, SeatState};
 
 use std::fmt;

@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::Store;
 use crate::contract::journal::Step;
-use crate::contract::v1::{Answer, Key, Request, Welcome};
+use crate::contract::v1::{Answer, Grant, Key, Request, Welcome};
 
 /// What a stream of the base station is answered by.
 pub trait Responder: Send {
@@ -23,6 +23,8 @@ pub trait Worker: Send {
     fn prepare(&mut self, work: &[u8]) -> Result<(), String>;
     /// Begins a membership. The first of a run holds the start weights, later ones hold nothing.
     fn reset(&mut self, membership: u64) -> Result<(), String>;
+    /// The base station has granted band and power for the messages of a round.
+    fn granted(&mut self, _round: u64, _grant: &Grant) {}
     /// Answers a message. After an error nothing has changed.
     fn handle(&mut self, round: u64, message: &[u8]) -> Result<Worked, String>;
     /// Its state.
@@ -156,6 +158,9 @@ impl<W: Worker, S: Store> Responder for Agent<W, S> {
         if self.membership != Some(request.membership) {
             self.worker.reset(request.membership)?;
             self.membership = Some(request.membership);
+        }
+        if let Some(grant) = &request.grant {
+            self.worker.granted(key.round, grant);
         }
         let (answer, payload) = match self.worker.handle(key.round, payload) {
             Ok(Worked { message, compute_s, energy_j }) => {

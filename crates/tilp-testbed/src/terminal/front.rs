@@ -1,35 +1,34 @@
 //! The front half of a policy on private data.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use prost::Message;
+use tilp_core::message::{Kind, peek};
 use tilp_core::round::TerminalId;
 use tilp_core::snapshot::{Persist, Snapshot};
+use tilp_core::units::Operations;
+use tilp_split::split::control::TrainOrder;
 use tilp_split::split::data::Dataset;
+use tilp_split::split::model::SplitModel;
 use tilp_split::split::policy::Policy;
 use tilp_split::split::terminal::TerminalHalf;
 
 use super::TerminalData;
 use super::agent::{Worked, Worker};
-use crate::contract::v1::Training;
+use super::equipment::{Equipment, Reading};
+use crate::contract::v1::{Grant, Training};
 use crate::contract::{TerminalModel, state_from_bytes, state_to_bytes};
-
-/// Reads what a terminal uses: time for its computations, and energy if it has a meter.
-pub trait Meter: Send {
-    /// Time since some fixed moment.
-    fn now(&mut self) -> Duration;
-    /// Joules used since some fixed moment; none without a meter.
-    fn joules(&mut self) -> Option<f64> {
-        None
-    }
-}
+use crate::hold::hold;
 
 /// The work of a terminal: a [`TerminalHalf`] of the policy that the base station describes.
 pub struct FrontHalf {
     id: TerminalId,
     data: TerminalData,
-    meter: Box<dyn Meter>,
+    equipment: Box<dyn Equipment>,
+    /// The radio's reading after the last message.
+    radio_j: Option<f64>,
+    /// Operations of the pending minibatch.
+    pending: Operations,
     model: Option<TerminalModel>,
     half: Option<TerminalHalf<Policy>>,
     /// The data that the half has.
@@ -38,8 +37,9 @@ pub struct FrontHalf {
 
 impl FrontHalf {
     /// A terminal with private data. The base station never gets it.
-    pub fn new(id: TerminalId, data: TerminalData, meter: Box<dyn Meter>) -> Self {
-        Self { id, data, meter, model: None, half: None, uses: None }
+    pub fn new(id: TerminalId, data: TerminalData, equipment: Box<dyn Equipment>) -> Self {
+        let (radio_j, pending) = (None, Operations(0.0));
+        Self { id, data, equipment, radio_j, pending, model: None, half: None, uses: None }
     }
 
     /// Gives the half the data of a round.
@@ -51,9 +51,52 @@ impl FrontHalf {
             self.uses = Some(wanted.clone());
         }
     }
+
+    /// Operations that a message asks for: a third of a minibatch forward, the rest backward.
+    fn operations(&mut self, message: &[u8]) -> Operations {
+        let Some(model) = &self.model else { return Operations(0.0) };
+        match peek(message) {
+            Ok((Kind::Train, context)) => {
+                let policy = &model.policy;
+                let Ok(order) = TrainOrder::from_bytes(message, policy.n_layers()) else {
+                    return Operations(0.0);
+                };
+                let held = self.uses.as_ref().map_or(0, |uses| uses.len());
+                let samples = held.min(order.samples as usize);
+                let cut = usize::from(context.cut).min(policy.n_layers());
+                let each = policy.profile(cut, samples.max(1), order.optimiser).operations.0;
+                self.pending = Operations(each * samples as f64);
+                Operations(self.pending.0 / 3.0)
+            }
+            Ok((Kind::CutGradient, _)) => Operations(self.pending.0 * 2.0 / 3.0),
+            _ => Operations(0.0),
+        }
+    }
+
+    /// Joules of a message: of its computation, and of the radio since the message before.
+    fn used(&mut self, before: Reading, after: Reading) -> f64 {
+        let radio_before = self.radio_j.replace(after.radio_j).unwrap_or(before.radio_j);
+        // A meter that was started again counts from zero.
+        let radio = (after.radio_j - radio_before).max(0.0);
+        (after.compute_j - before.compute_j).max(0.0) + radio
+    }
+}
+
+/// The phase of a round that a message belongs to.
+fn phase(message: &[u8]) -> Option<&'static str> {
+    match peek(message).ok()?.0 {
+        Kind::LayerWeights | Kind::HalfWeights | Kind::ByteWeights => Some("downloading"),
+        Kind::Train => Some("forward"),
+        Kind::CutGradient => Some("backward"),
+        _ => None,
+    }
 }
 
 impl Worker for FrontHalf {
+    fn granted(&mut self, round: u64, grant: &Grant) {
+        self.equipment.apply(round, grant);
+    }
+
     fn prepare(&mut self, work: &[u8]) -> Result<(), String> {
         let message = Training::decode(work).map_err(|error| format!("welcome: {error}"))?;
         let model = TerminalModel::from_message(&message)?;
@@ -76,12 +119,17 @@ impl Worker for FrontHalf {
 
     fn handle(&mut self, round: u64, message: &[u8]) -> Result<Worked, String> {
         self.attend(round);
-        let (start, before) = (self.meter.now(), self.meter.joules());
+        let operations = self.operations(message);
+        let (start, before) = (self.equipment.now(), self.equipment.read(0.0));
         let half = self.half.as_mut().ok_or("a request before the welcome")?;
-        let message = half.handle(message).map_err(|error| error.to_string())?;
-        let compute_s = self.meter.now().saturating_sub(start).as_secs_f64();
-        let energy_j = before.zip(self.meter.joules()).map(|(before, after)| after - before);
-        Ok(Worked { message, compute_s, energy_j })
+        let answer = half.handle(message).map_err(|error| error.to_string())?;
+        let compute_s = self.equipment.now().saturating_sub(start).as_secs_f64();
+        let after = self.equipment.read(operations.0);
+        let energy_j = before.zip(after).map(|(before, after)| self.used(before, after));
+        if let Some(phase) = phase(message) {
+            hold(|| format!("{phase}-{}", self.id.0));
+        }
+        Ok(Worked { message: answer, compute_s, energy_j })
     }
 
     fn save(&self) -> Vec<u8> {

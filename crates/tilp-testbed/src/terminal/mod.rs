@@ -2,10 +2,12 @@
 
 mod agent;
 mod data;
+mod equipment;
 mod front;
 mod store;
 
 pub use agent::{Agent, Responder, Worked, Worker};
 pub use data::{DataError, TerminalData};
-pub use front::{FrontHalf, Meter};
+pub use equipment::{Attached, Equipment, PROBE_EVERY, Probed, Reading};
+pub use front::FrontHalf;
 pub use store::{FileStore, MemoryStore, Store};

@@ -7,17 +7,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
+use crate::enrol::{DenyList, EnrolError, Identity, PeerIdentity, Subject, server_config};
 use crate::station::Party;
 
 /// Reads off a certificate whose it is, unless it was revoked. The handshake has checked its
@@ -33,6 +34,33 @@ pub enum Security {
     Tls(Arc<ServerConfig>, Arc<Identify>),
 }
 
+impl Security {
+    /// Mutual TLS with this identity of the server. Certificates on the list are refused, from the
+    /// moment that they are there.
+    pub fn mutual(identity: &Identity, denied: Arc<DenyList>) -> Result<Self, EnrolError> {
+        let config = server_config(identity, denied.clone(), None)?;
+        let identify = move |certificate: &[u8]| still_holds(certificate, &denied);
+        Ok(Self::Tls(Arc::new(config), Arc::new(identify)))
+    }
+}
+
+/// Whose certificate it is, if it is neither expired nor revoked by now.
+fn still_holds(certificate: &[u8], denied: &DenyList) -> Result<Party, String> {
+    let peer = PeerIdentity::of(certificate).map_err(|error| error.to_string())?;
+    if denied.denies(&peer.serial).map_err(|error| error.to_string())? {
+        return Err(format!("the certificate of {} is revoked", peer.subject));
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    if peer.not_after < now {
+        return Err(format!("the certificate of {} has expired", peer.subject));
+    }
+    match peer.subject {
+        Subject::Terminal(id) => Ok(Party::Terminal(id.0)),
+        Subject::Evaluator => Ok(Party::Evaluator),
+        Subject::Server => Err("a server is no client".into()),
+    }
+}
+
 /// Limits on connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Doors {
@@ -40,11 +68,15 @@ pub struct Doors {
     pub most: usize,
     /// A connection whose hello was not accepted within this time is closed.
     pub hello_within: Duration,
+    /// A connection whose stream is not used any more is closed after this time, in which its last
+    /// frames can be read.
+    pub leave_within: Duration,
 }
 
 impl Default for Doors {
     fn default() -> Self {
-        Self { most: 4096, hello_within: Duration::from_secs(10) }
+        let (hello_within, leave_within) = (Duration::from_secs(10), Duration::from_secs(5));
+        Self { most: 4096, hello_within, leave_within }
     }
 }
 
@@ -55,6 +87,8 @@ pub(super) struct Peer {
     pub party: Option<Party>,
     /// Set once its hello was accepted.
     pub accepted: Arc<AtomicBool>,
+    /// Notified when its stream is not used any more.
+    pub leave: Arc<Notify>,
     certificate: Option<(Arc<[u8]>, Arc<Identify>)>,
 }
 
@@ -73,6 +107,9 @@ pub(super) struct Guarded {
     inner: Stream,
     peer: Peer,
     patience: Option<Pin<Box<Sleep>>>,
+    /// Ready some time after its stream was given up.
+    left: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_left: bool,
     _seat: Counted,
 }
 
@@ -120,9 +157,13 @@ pub(super) async fn accept(
                 Ok(Ok((inner, certified))) => {
                     let party = certified.as_ref().map(|(party, ..)| *party);
                     let certificate = certified.map(|(_, bytes, identify)| (bytes, identify));
-                    let peer = Peer { party, accepted: Arc::default(), certificate };
+                    let (accepted, leave) = (Arc::default(), Arc::new(Notify::new()));
+                    let left = left(leave.clone(), doors.leave_within);
+                    let peer = Peer { party, accepted, leave, certificate };
                     let patience = Some(Box::pin(tokio::time::sleep(doors.hello_within)));
-                    let _ = to.send(Ok(Guarded { inner, peer, patience, _seat: counted })).await;
+                    let guarded =
+                        Guarded { inner, peer, patience, left, is_left: false, _seat: counted };
+                    let _ = to.send(Ok(guarded)).await;
                 }
                 Ok(Err(error)) => tracing::warn!(%address, %error, "refused"),
                 Err(_) => tracing::warn!(%address, "refused: no handshake in time"),
@@ -145,9 +186,21 @@ async fn secure(stream: TcpStream, security: &Security) -> io::Result<(Stream, O
     Ok((Stream::Tls(Box::new(stream)), Some(certified)))
 }
 
+/// Ready some time after a stream was given up.
+fn left(leave: Arc<Notify>, within: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        leave.notified().await;
+        tokio::time::sleep(within).await;
+    })
+}
+
 impl Guarded {
-    /// `Ready` if the hello did not come in time.
+    /// `Ready` if the hello did not come in time, or the stream was given up.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_left || self.left.as_mut().poll(context).is_ready() {
+            self.is_left = true;
+            return Poll::Ready(());
+        }
         if self.peer.accepted.load(Ordering::SeqCst) {
             self.patience = None;
         }

@@ -18,11 +18,11 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tonic::{Code, Status};
 
 use crate::contract::v1::base_station_client::BaseStationClient;
-use crate::contract::v1::{Answer, Down, Hello, Request, Up, Welcome};
+use crate::contract::v1::{Answer, Down, Heartbeat, Hello, Request, Up, Welcome, up};
 use crate::contract::{HEADER_BYTES, PART_BYTES};
 use crate::session::{Incoming, TerminalEnd};
 use crate::station::Clock;
-use crate::terminal::Responder;
+use crate::terminal::{PROBE_EVERY, Probed, Responder};
 
 /// First and longest pause before dialling again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
@@ -32,9 +32,13 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5
 pub enum Secure {
     /// Not at all: on the loopback interface only.
     Loopback,
-    /// Mutual TLS.
-    Tls(Arc<ClientConfig>),
+    /// Mutual TLS, with settings that are made anew for every connection: a renewed certificate
+    /// is used from the next one on.
+    Tls(Arc<TlsSettings>),
 }
+
+/// Makes the settings of a connection.
+pub type TlsSettings = dyn Fn() -> Result<Arc<ClientConfig>, String> + Send + Sync;
 
 /// Address of the server, and own identity.
 pub struct Client {
@@ -46,6 +50,8 @@ pub struct Client {
     pub hello: Hello,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// What a terminal's probe measures.
+    pub probed: Probed,
 }
 
 /// How serving ended.
@@ -148,7 +154,9 @@ impl Client {
             }
             Err(status) => return lost(status.to_string()),
         };
-        let mut talk = Talk { number, end, to, clock: &*self.clock, jobs };
+        let (clock, probed) = (&*self.clock, &self.probed);
+        let told = clock.now();
+        let mut talk = Talk { number, end, to, clock, probed, told, jobs };
         talk.run(frames, done).await
     }
 }
@@ -165,6 +173,9 @@ struct Talk<'a> {
     end: TerminalEnd,
     to: mpsc::Sender<Up>,
     clock: &'a dyn Clock,
+    probed: &'a Probed,
+    /// When the gain was told last.
+    told: Duration,
     jobs: &'a threads::Sender<Job>,
 }
 
@@ -230,7 +241,18 @@ impl Talk<'_> {
         match beat {
             Some(frame) => self.send(frame).await,
             None => Ok(None),
-        }
+        }?;
+        self.tell_gain().await
+    }
+
+    /// Tells what the probe measures, as often as it measures.
+    async fn tell_gain(&mut self) -> Result<Option<Served>, String> {
+        let now = self.clock.now();
+        let is_due = self.end.is_welcome() && now.saturating_sub(self.told) >= PROBE_EVERY;
+        let Some(gain_db) = self.probed.gain_db().filter(|_| is_due) else { return Ok(None) };
+        self.told = now;
+        let beat = Heartbeat { count: 0, gain_db: Some(gain_db) };
+        self.send(Up { body: Some(up::Body::Heartbeat(beat)) }).await
     }
 
     async fn send(&mut self, frame: Up) -> Result<Option<Served>, String> {
@@ -293,7 +315,7 @@ async fn connect(server: String, secure: Secure) -> io::Result<TokioIo<Socket>> 
         Secure::Loopback => {
             return Err(io::Error::other("no certificates, expected a loopback address"));
         }
-        Secure::Tls(config) => config,
+        Secure::Tls(settings) => settings().map_err(io::Error::other)?,
     };
     let host = server.rsplit_once(':').map_or(&*server, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();

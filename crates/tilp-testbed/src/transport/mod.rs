@@ -5,7 +5,7 @@ mod client;
 mod server;
 
 pub use accept::{Doors, Security};
-pub use client::{Client, ClientError, End, Secure};
+pub use client::{Client, ClientError, End, Secure, TlsSettings};
 pub use server::{Listening, listen};
 
 use std::time::{Duration, Instant};

@@ -30,11 +30,19 @@ struct Gate {
     doors: Doors,
 }
 
-struct Sender(mpsc::Sender<Result<Down, Status>>);
+struct Sender(mpsc::Sender<Result<Down, Status>>, Peer);
 
 impl Line for Sender {
     fn send(&self, frame: Down) -> bool {
         self.0.try_send(Ok(frame)).is_ok()
+    }
+}
+
+impl Drop for Sender {
+    /// The stream is not used any more: its connection, and with it every frame that its reader
+    /// has not taken, goes soon.
+    fn drop(&mut self) {
+        self.1.leave.notify_one();
     }
 }
 
@@ -89,15 +97,17 @@ impl BaseStation for Gate {
         // A whole payload fits, twice: a reader that lets more pile up is too slow.
         let parts = self.hub.settings().most_bytes as usize / PART_BYTES + 1;
         let (to, from) = mpsc::channel(2 * parts + SPARE_FRAMES);
-        let connection = self.hub.attach(party, hello.samples, Box::new(Sender(to)));
+        let connection = self.hub.attach(party, hello.samples, Box::new(Sender(to, peer.clone())));
         let connection = connection.ok_or_else(|| Status::permission_denied("unknown"))?;
         peer.accepted.store(true, Ordering::SeqCst);
         let hub = self.hub.clone();
         tokio::spawn(async move {
             let mut checked = tokio::time::Instant::now();
             while let Some(Ok(frame)) = frames.next().await {
-                // Heartbeats come all the time, so a certificate that is revoked is noticed.
-                if checked.elapsed() > RECHECK {
+                // Heartbeats come all the time, so a certificate that is revoked is noticed. No
+                // answer is taken with one.
+                let is_answer = matches!(frame.body, Some(up::Body::Answer(_)));
+                if is_answer || checked.elapsed() > RECHECK {
                     checked = tokio::time::Instant::now();
                     if !peer.is_admitted() {
                         tracing::warn!(%party, "its certificate does not hold any more");

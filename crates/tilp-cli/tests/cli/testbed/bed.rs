@@ -28,6 +28,7 @@ pub struct Bed {
     port: u16,
     parties: Vec<Who>,
     children: BTreeMap<Who, Child>,
+    has_adapters: bool,
 }
 
 /// A port that is free now.
@@ -79,7 +80,12 @@ impl Bed {
         );
         succeed(scratch.path(), &["testbed", "data", "bed.toml"]);
         let (folder, parties) = (scratch.path().to_owned(), parties.to_vec());
-        Self { folder, port, parties, children: BTreeMap::new() }
+        Self { folder, port, parties, children: BTreeMap::new(), has_adapters: false }
+    }
+
+    /// Terminals and evaluator read the adapters in the file.
+    pub fn with_adapters(&mut self) {
+        self.has_adapters = true;
     }
 
     /// Adds a line to the file.
@@ -138,6 +144,7 @@ impl Bed {
     pub fn start(&mut self, who: Who) {
         let server = format!("--server={}", self.address());
         let mut command: Command = tilp(&self.folder);
+        command.env("TILP_HOLD", self.holds());
         match who {
             Who::Server => command.args(["server", "bed.toml"]),
             Who::Evaluator => command.args(["evaluator", &server]),
@@ -147,6 +154,9 @@ impl Bed {
                 command.args(["terminal", &format!("--id={id}"), &data, &state, &server])
             }
         };
+        if self.has_adapters && who != Who::Server {
+            command.arg("--adapters=bed.toml");
+        }
         let path = self.log_path(who);
         let log = File::options().create(true).append(true).open(path).unwrap();
         command.stdout(Stdio::null()).stderr(log);
@@ -179,6 +189,26 @@ impl Bed {
         assert!(ended, "{who:?} does not end: {}", self.log(who));
         self.children.remove(&who);
         code.and_then(|status| status.code())
+    }
+
+    fn holds(&self) -> PathBuf {
+        let folder = self.folder.join("holds");
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// The next process that comes to this point is held there.
+    pub fn hold_at(&self, point: &str) {
+        File::create(self.holds().join(point)).unwrap();
+    }
+
+    /// Waits until a process is held at a point. It goes on when the file is removed.
+    pub fn wait_held(&mut self, point: &str) -> PathBuf {
+        let held = self.holds().join(format!("{point}.held"));
+        let server = self.children.get_mut(&Who::Server).unwrap();
+        wait_until(|| held.exists() || server.try_wait().unwrap().is_some());
+        assert!(held.exists(), "{point} was not reached: {}", self.log(Who::Server));
+        held
     }
 
     /// Waits until the journal of the server has so many more changes; `false` if the run is over.

@@ -1,126 +1,23 @@
 //! Clients that break the contract, on purpose or not: each is refused or cut off, and a terminal
 //! that keeps it is served all the same.
 
-use std::collections::BTreeMap;
+mod certificates;
+mod station;
+
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tilp_testbed::contract::v1::base_station_client::BaseStationClient;
-use tilp_testbed::contract::v1::{Answer, Down, Hello, Part, Role, Up, down, up};
-use tilp_testbed::contract::{MOST_BYTES, PART_BYTES, VERSION};
-use tilp_testbed::session::Pace;
-use tilp_testbed::station::{Call, Greeting, Hub, MemoryLog, Party, Settings};
-use tilp_testbed::terminal::{Agent, MemoryStore, Responder, Worked, Worker};
-use tilp_testbed::transport::{
-    Client, Doors, End, Listening, MonotonicClock, Secure, Security, listen,
-};
+use station::{Mirror, Station, hello, say};
+use tilp_testbed::contract::PART_BYTES;
+use tilp_testbed::contract::v1::Up;
+use tilp_testbed::contract::v1::{Answer, Down, Hello, Part, Role, down, up};
+use tilp_testbed::station::Party;
+use tilp_testbed::terminal::{Agent, MemoryStore, Responder};
+use tilp_testbed::transport::{Doors, Security, listen};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status, Streaming};
-
-/// Answers every message with its bytes in reverse.
-struct Mirror;
-
-impl Worker for Mirror {
-    fn prepare(&mut self, _work: &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn reset(&mut self, _membership: u64) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn handle(&mut self, _round: u64, message: &[u8]) -> Result<Worked, String> {
-        let message = message.iter().rev().copied().collect();
-        Ok(Worked { message, ..Worked::default() })
-    }
-
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn restore(&mut self, _round: u64, _state: &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-struct Station {
-    hub: Arc<Hub>,
-    listening: Listening,
-    /// The journal of the terminal that keeps the contract.
-    store: MemoryStore,
-}
-
-impl Station {
-    async fn start() -> Self {
-        let pace =
-            Pace { heartbeat: Duration::from_millis(50), silence: Duration::from_millis(600) };
-        let patience = Duration::from_secs(20);
-        let settings = Settings { pace, most_bytes: MOST_BYTES, patience, goes_on: false };
-        let work = BTreeMap::from([(Party::Terminal(7), Arc::new(b"work".to_vec()))]);
-        let greeting = Greeting { run: "run".into(), work };
-        let clock = Arc::new(MonotonicClock::start());
-        let hub = Arc::new(Hub::new(settings, clock, greeting, Box::<MemoryLog>::default()));
-        hub.begin_round(1);
-        let doors = Doors { most: 600, hello_within: Duration::from_millis(500) };
-        let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        let listening = listen(hub.clone(), address, Security::Loopback, doors).await.unwrap();
-        Self { hub, listening, store: MemoryStore::default() }
-    }
-
-    fn address(&self) -> SocketAddr {
-        self.listening.address
-    }
-
-    /// Asks the terminal, which must answer.
-    async fn ask(&self, payload: Vec<u8>) -> Call {
-        let hub = self.hub.clone();
-        let asked =
-            tokio::task::spawn_blocking(move || hub.call(Party::Terminal(7), &payload, None, None));
-        let asked = tokio::time::timeout(Duration::from_secs(20), asked).await;
-        asked.expect("an answer in time").unwrap().unwrap()
-    }
-
-    /// A terminal that keeps the contract is served.
-    async fn serves(&self) {
-        let (stop, stopped) = watch::channel(false);
-        let client = Client {
-            server: self.address().to_string(),
-            secure: Secure::Loopback,
-            hello: hello(7),
-            clock: Arc::new(MonotonicClock::start()),
-        };
-        let agent = Agent::new(Mirror, self.store.clone());
-        let terminal = tokio::spawn(async move { client.serve(agent, stopped).await });
-        let payload: Vec<u8> = (0..3 * PART_BYTES + 5).map(|n| (n % 241) as u8).collect();
-        let call = self.ask(payload.clone()).await;
-        assert!(call.payload.iter().eq(payload.iter().rev()));
-        stop.send(true).unwrap();
-        assert_eq!(terminal.await.unwrap().unwrap(), End::Stopped);
-    }
-
-    /// A stream of our own, after its first frame.
-    async fn attach(&self, first: Up) -> Result<(mpsc::Sender<Up>, Streaming<Down>), Status> {
-        let uri = format!("http://{}", self.address());
-        let mut client = BaseStationClient::connect(uri).await.unwrap();
-        let (to, from) = mpsc::channel(16);
-        to.send(first).await.unwrap();
-        let response = client.attach(ReceiverStream::new(from)).await?;
-        Ok((to, response.into_inner()))
-    }
-}
-
-fn hello(id: u32) -> Hello {
-    Hello { version: VERSION, role: Role::Terminal.into(), id, ..Hello::default() }
-}
-
-fn say(body: up::Body) -> Up {
-    Up { body: Some(body) }
-}
+use tonic::{Code, Streaming};
 
 /// The stream ends, by itself or with an error. A request may come before: until a newer stream is
 /// there, this one is the terminal.
@@ -268,4 +165,38 @@ fn a_request_without_a_key_is_refused() {
     let mut agent = Agent::new(Mirror, MemoryStore::default());
     let (answer, _) = agent.respond(&tilp_testbed::contract::v1::Request::default(), b"").unwrap();
     assert!(answer.refused);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_sends_byte_by_byte_is_closed_when_its_hello_is_due() {
+    let station = Station::start().await;
+    let mut stream = TcpStream::connect(station.address()).await.unwrap();
+    let start = std::time::Instant::now();
+    let mut is_open = true;
+    for byte in b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".iter().cycle() {
+        is_open &= stream.write_all(&[*byte]).await.is_ok();
+        let mut one = [0];
+        let read = tokio::time::timeout(Duration::from_millis(40), stream.read(&mut one)).await;
+        is_open &= !matches!(read, Ok(Ok(0) | Err(_)));
+        if !is_open || start.elapsed() > Duration::from_secs(10) {
+            break;
+        }
+    }
+    assert!(!is_open, "it is still open after {:?}", start.elapsed());
+    station.serves().await;
+}
+
+/// Each stream is greeted with the work of the terminal, which its client does not read. Were the
+/// older streams kept, the doors would soon be full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_nobody_reads_are_closed_when_a_newer_one_takes_their_place() {
+    let doors = Doors { most: 20, leave_within: Duration::from_millis(20), ..station::DOORS };
+    let station = Station::open(Security::Loopback, doors).await;
+    let mut unread = Vec::new();
+    for n in 0..100 {
+        let stream = station.attach(say(up::Body::Hello(hello(7)))).await;
+        unread.push(stream.unwrap_or_else(|status| panic!("stream {n}: {status}")));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    station.serves().await;
 }
