@@ -61,7 +61,8 @@ def run(
     """Run a method of the library with terminals behind ``exchange``.
 
     ``exchange(terminal, message)`` delivers a message and returns the answer. It is called from several threads,
-    one for each terminal of a round. If it raises, the round completes without the terminal. Radio and time are
+    one for each terminal of a round. If it raises, the round completes without the terminal, which has
+    left from the next round on. Radio and time are
     simulated as in :func:`tilp.run`, and with all terminals there the rows are the same.
     """
     folder = None if out is None else Path(out)
