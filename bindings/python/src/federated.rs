@@ -43,7 +43,7 @@ impl TerminalLink for FunctionLink {
         Python::attach(|py| {
             let answer = self.exchange.call1(py, (self.id.0, PyBytes::new(py, message)));
             answer
-                .and_then(|answer| Ok(answer.extract::<Vec<u8>>(py)?))
+                .and_then(|answer| answer.extract::<Vec<u8>>(py))
                 .map_err(|error| LinkError::Lost(describe(py, &error)))
         })
     }
