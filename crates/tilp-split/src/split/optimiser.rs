@@ -161,6 +161,10 @@ impl LayerState {
         if held > 3 {
             return Err(WireError::new("optimiser state", held.into(), "0 to 3"));
         }
+        if held & 1 == 1 && n_parameters == 0 {
+            let expected = "no velocity of a layer without parameters";
+            return Err(WireError::new("optimiser state", held.into(), expected));
+        }
         let mut state = Self::default();
         if held & 1 == 1 {
             get_floats(reader.bytes("velocity", 4 * n_parameters)?, &mut state.velocity);
