@@ -76,9 +76,11 @@ pub struct SearchOptions {
     pub kept_share: f64,
     /// Largest number of elites that are moved one step ahead and scored again in the next plan.
     pub remembered: usize,
-    /// Candidates of every iteration that come from the actor.
+    /// Candidates of every iteration that come from the actor: at most `methods.tilp.samples`, or
+    /// `least_samples` if that is larger.
     pub proposals: usize,
-    /// Candidates of every iteration that are mutants of the best so far, in groups of sixteen.
+    /// Candidates of every iteration that are mutants of the best so far, in groups of sixteen; the
+    /// same limit.
     pub mutants: usize,
     /// With fewer samples than this there are neither proposals nor mutants.
     pub least_samples: usize,

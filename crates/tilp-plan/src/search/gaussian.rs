@@ -17,7 +17,7 @@ use crate::rng::Seed;
 pub struct GaussianOptions {
     /// Candidates of an iteration.
     pub samples: usize,
-    /// Best candidates that the laws are fitted to.
+    /// Best candidates that the laws are fitted to, at most `samples`.
     pub elites: usize,
     /// Iterations.
     pub iterations: usize,

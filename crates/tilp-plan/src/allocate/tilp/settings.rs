@@ -25,7 +25,7 @@ pub struct TilpSettings {
     pub horizon: usize,
     /// Candidates of an iteration, Y_1.
     pub samples: usize,
-    /// Elites, Y_2.
+    /// Elites, Y_2, at most `samples`.
     pub elites: usize,
     /// Iterations of the search, I.
     pub iterations: usize,
