@@ -1,7 +1,7 @@
 // What must hold of the page. Run by ./check.
 
 import assert from "node:assert/strict";
-import { readFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -12,6 +12,13 @@ const VIEWS = ["learning", "cell", "round", "why", "robots", "twin", "compare", 
 const SHORT = ["--quiet", "--set", "tasks.episode_steps=15", "--set", "evaluation.final_episodes=1"];
 const began = Date.now();
 const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`);
+
+async function until(holds) {
+  for (let tries = 0; !holds(); tries++) {
+    assert.ok(tries < 600, `not within half a minute: ${holds}`);
+    await new Promise((go) => setTimeout(go, 50));
+  }
+}
 
 const folder = scratch();
 const finished = tilp(folder, "run", "tiny", "--out", "finished", "--quiet", "--format", "json");
@@ -354,12 +361,25 @@ say("every view of a live run of tilp shows what its events say");
 // A run of a testbed: base station, six terminals and an evaluator as processes. The page follows it.
 const ports = [await freePort(), await freePort()];
 writeFileSync(join(folder, "lab.toml"), `[testbed]\nscenario = "tiny"\nmethod = "tilp"\nseed = 0\nclock = "virtual"\nfolder = "lab"\nlisten = "127.0.0.1:${ports[0]}"\nstatus = "127.0.0.1:${ports[1]}"\nterminals = "all"\nevaluator = true\n`);
+// The base station is held before it decides round 4, so that the run is live for as long as it is looked at.
+process.env.TILP_HOLD = join(folder, "holds");
+const [hold, held] = ["deciding", "deciding.held"].map((name) => join(process.env.TILP_HOLD, name));
+mkdirSync(process.env.TILP_HOLD);
+writeFileSync(hold, "");
 const lab = start(folder, "testbed", "up", "lab.toml", "--quiet");
 const closed = once(lab, "exit");
+for (let round = 1; round < 4; round++) {
+  await until(() => existsSync(held));
+  writeFileSync(hold, "");
+  unlinkSync(held);
+}
+await until(() => existsSync(held));
 await page.goto(at("0/lab/run", "learning"));
 await page.waitForFunction(() => Number(document.querySelector("[data-tile=rounds] dd")?.textContent.match(/\d+/)?.[0]) >= 2, null, { timeout: 60000 });
 assert.equal(lab.exitCode, null, "the testbed is still running");
 assert.equal(await page.locator("#live").getAttribute("data-state"), "running");
+unlinkSync(held);
+delete process.env.TILP_HOLD;
 const [code] = await closed;
 assert.equal(code, 0);
 await page.waitForFunction(([n, text]) => document.querySelector("[data-tile=rounds] dd")?.textContent.startsWith(String(n)) && document.querySelector("[data-tile=success] dd").textContent.startsWith(text), [summary.rounds, percent(summary.success_final)], { timeout: 30000 });
